@@ -1,0 +1,184 @@
+//go:build interop
+
+package interop
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	clusterName = "InteropCluster"
+	brokerName  = "interop-a"
+	queues      = 8 // of each topic the suite makes
+)
+
+// A cluster is one name server and one broker, Apache's or ours.
+type cluster struct {
+	name            string // as pairing lines show it
+	namesrv, broker string // host:port
+	broking         *server
+}
+
+// startApache starts Apache's name server and broker of one version.
+func startApache(t *testing.T, version string) *cluster {
+	t.Helper()
+	jars := fetchJars(t, version)
+	dir := javaHome(t, "apache-"+version)
+	ns, br := freePort(t), freePort(t)
+	c := &cluster{
+		name:    "apache " + version,
+		namesrv: fmt.Sprintf("127.0.0.1:%d", ns),
+		broker:  fmt.Sprintf("127.0.0.1:%d", br),
+	}
+
+	nsConf := filepath.Join(dir, "namesrv.conf")
+	writeFile(t, nsConf, fmt.Sprintf("listenPort=%d\nbindAddress=127.0.0.1\n", ns))
+	startServer(t, "namesrv-"+version, "boot success", javaCommand(dir, jars, serverFlags("256m"),
+		"org.apache.rocketmq.namesrv.NamesrvStartup", "-c", nsConf))
+
+	store := filepath.Join(dir, "store")
+	brConf := filepath.Join(dir, "broker.conf")
+	writeFile(t, brConf, strings.Join([]string{
+		"brokerClusterName=" + clusterName,
+		"brokerName=" + brokerName,
+		"brokerId=0",
+		"brokerRole=ASYNC_MASTER",
+		"brokerIP1=127.0.0.1",
+		"brokerIP2=127.0.0.1",
+		"bindAddress=127.0.0.1",
+		fmt.Sprintf("listenPort=%d", br),
+		fmt.Sprintf("haListenPort=%d", br+1),
+		"namesrvAddr=" + c.namesrv,
+		"storePathRootDir=" + store,
+		"storePathCommitLog=" + filepath.Join(store, "commitlog"),
+		"mappedFileSizeCommitLog=67108864",
+		"diskMaxUsedSpaceRatio=99",
+		"flushDiskType=ASYNC_FLUSH",
+		"autoCreateTopicEnable=true",
+		"autoCreateSubscriptionGroup=true",
+	}, "\n")+"\n")
+	c.broking, _ = startServer(t, "broker-"+version, "boot success", javaCommand(dir, jars, serverFlags("512m"),
+		"org.apache.rocketmq.broker.BrokerStartup", "-c", brConf))
+	c.waitBroker(t)
+	return c
+}
+
+// startOurs builds cmd/rmqbroker and starts it.
+func startOurs(t *testing.T) *cluster {
+	t.Helper()
+	bin := goBuild(t, "..", "./cmd/rmqbroker")
+	dir := newDir(t, "rmqbroker")
+	conf := filepath.Join(dir, "broker.conf")
+	writeFile(t, conf, strings.Join([]string{
+		"brokerClusterName=" + clusterName,
+		"brokerName=" + brokerName,
+		"brokerId=0",
+		"autoCreateTopicEnable=true",
+		"autoCreateSubscriptionGroup=true",
+	}, "\n")+"\n")
+	c := &cluster{
+		name:    "rmqbroker",
+		namesrv: fmt.Sprintf("127.0.0.1:%d", freePort(t)),
+		broker:  fmt.Sprintf("127.0.0.1:%d", freePort(t)),
+	}
+	store := filepath.Join(dir, "store")
+	var line string
+	c.broking, line = startServer(t, "rmqbroker", "rmqbroker ready", exec.Command(bin,
+		"-namesrv-listen", c.namesrv, "-listen", c.broker, "-store", store, "-c", conf))
+	for _, want := range []string{"namesrv=" + c.namesrv, "broker=" + c.broker, "store=" + store} {
+		if !strings.Contains(line, want) {
+			t.Errorf("ready line %q does not say %q", line, want)
+		}
+	}
+	c.waitBroker(t)
+	return c
+}
+
+// waitBroker waits until the name server lists the broker. Apache's brokers
+// say that they are up before they have registered, 5.3 by up to 15 s.
+func (c *cluster) waitBroker(t *testing.T) {
+	t.Helper()
+	const getBrokerClusterInfo = 106
+	c.waitNamesrv(t, getBrokerClusterInfo, nil, func(code int, body string) bool {
+		return code == 0 && strings.Contains(body, brokerName) && strings.Contains(body, c.broker)
+	})
+}
+
+// waitTopic waits until the name server has the route of a topic.
+func (c *cluster) waitTopic(t *testing.T, topic string) {
+	t.Helper()
+	const getRouteInfoByTopic = 105
+	c.waitNamesrv(t, getRouteInfoByTopic, map[string]string{"topic": topic}, func(code int, body string) bool {
+		return code == 0 && strings.Contains(body, fmt.Sprintf(`"readQueueNums":%d`, queues))
+	})
+}
+
+func (c *cluster) waitNamesrv(t *testing.T, code int, fields map[string]string, ok func(code int, body string) bool) {
+	t.Helper()
+	var got int
+	var body string
+	var err error
+	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if got, body, err = call(c.namesrv, code, fields); err == nil && ok(got, body) {
+			return
+		}
+	}
+	t.Fatalf("%s: name server request %d %v: last answer code %d, %v, %s", c.name, code, fields, got, err, body)
+}
+
+// call makes one request with a JSON header. It knows nothing of the module's
+// own codec, which is what is under test.
+func call(addr string, code int, fields map[string]string) (int, string, error) {
+	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	if err != nil {
+		return 0, "", err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	header, err := json.Marshal(map[string]any{
+		"code": code, "language": "JAVA", "version": 401, "opaque": 1, "flag": 0,
+		"serializeTypeCurrentRPC": "JSON", "extFields": fields,
+	})
+	if err != nil {
+		return 0, "", err
+	}
+	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)))
+	frame = binary.BigEndian.AppendUint32(frame, uint32(len(header)))
+	if _, err := conn.Write(append(frame, header...)); err != nil {
+		return 0, "", err
+	}
+	var size [8]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		return 0, "", err
+	}
+	total, head := int(binary.BigEndian.Uint32(size[:])), int(binary.BigEndian.Uint32(size[4:])&0xFFFFFF)
+	if total > 16<<20 || head > total-4 {
+		return 0, "", fmt.Errorf("answer with impossible lengths %d, %d", total, head)
+	}
+	rest := make([]byte, total-4)
+	if _, err := io.ReadFull(conn, rest); err != nil {
+		return 0, "", err
+	}
+	var answer struct{ Code int }
+	if err := json.Unmarshal(rest[:head], &answer); err != nil {
+		return 0, "", err
+	}
+	return answer.Code, string(rest[head:]), nil
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

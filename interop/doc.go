@@ -1,0 +1,21 @@
+// Package interop is the interoperability suite: this module's client against
+// the real Apache RocketMQ name server and broker, and Apache's Java client,
+// the official Go client and mqadmin against cmd/rmqbroker. It exports
+// nothing; everything is in tests behind the build tag "interop":
+//
+//	go test -tags interop -count=1 -timeout 30m -v ./interop/...
+//
+// or "make interop". A JDK (17 or newer) and Maven must be on the PATH; Maven
+// fetches Apache's jars once into the user's cache directory. Each pairing
+// prints one line that starts with "pairing:".
+//
+// Some pairings have Apache on both ends. They are the control: they show that
+// the Java and Go programs and the reading of mqadmin's tables accept the real
+// thing, so that a failure against this module's broker means something.
+//
+// Environment:
+//
+//	INTEROP_VERSIONS  comma-separated subset of Apache versions to run
+//	INTEROP_KEEP      if set, keep the directory with configurations, logs and
+//	                  stores, and print its path
+package interop
