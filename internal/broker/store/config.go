@@ -1,0 +1,162 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/store/cq"
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
+	"github.com/gorocketmq/rocketmq/internal/clock"
+)
+
+// Config says where a store lives and how it behaves. The zero value of each
+// field means the default given with it; only Dir has none. Defaults are
+// those of Apache's MessageStoreConfig unless noted.
+type Config struct {
+	// Dir is the store's root (storePathRootDir). It is created if missing.
+	Dir string
+	// FS is where files are; nil: mapped files of the operating system.
+	FS mfile.FS
+	// CommitLogFileSize is the size of a commit log file in bytes
+	// (mappedFileSizeCommitLog): 1 GiB, in a memory FS 16 MiB. A store must
+	// always be opened with the size it was made with.
+	CommitLogFileSize int64
+	// ConsumeQueueFileSize is the size of a consume queue file in bytes
+	// (mappedFileSizeConsumeQueue), rounded up to whole units of 20:
+	// 6,000,000, in a memory FS 40,000.
+	ConsumeQueueFileSize int64
+	// MaxMessageSize limits a body and the sum of a batch's records, in bytes
+	// (maxMessageSize): 4 MiB.
+	MaxMessageSize int
+	// StoreHost is written into every record as its store host: 127.0.0.1:10911.
+	StoreHost netip.AddrPort
+	// Clock gives store times and paces the flushers: the machine's.
+	Clock clock.Clock
+	// Logger takes what an operator must know: discarded.
+	Logger *slog.Logger
+
+	// FlushInterval is how often the log's flusher looks (flushIntervalCommitLog): 500 ms.
+	FlushInterval time.Duration
+	// FlushLeastPages is how many dirty 4 KiB pages make it flush
+	// (flushCommitLogLeastPages): 4.
+	FlushLeastPages int
+	// FlushThorough is how often it flushes whatever there is
+	// (flushCommitLogThoroughInterval): 10 s.
+	FlushThorough time.Duration
+	// QueueFlushInterval, QueueFlushLeastPages and QueueFlushThorough are the
+	// same for consume queues (flushIntervalConsumeQueue and so on): 1 s, 2, 60 s.
+	QueueFlushInterval   time.Duration
+	QueueFlushLeastPages int
+	QueueFlushThorough   time.Duration
+
+	// SkipRecoverCRC leaves body checksums alone during recovery
+	// (checkCRCOnRecover=false).
+	SkipRecoverCRC bool
+
+	// MemoryTransferBytes and MemoryTransferCount limit one [Store.Get] of
+	// records that are likely in memory (maxTransferBytesOnMessageInMemory,
+	// maxTransferCountOnMessageInMemory): 262,144 and 32.
+	MemoryTransferBytes int
+	MemoryTransferCount int
+	// DiskTransferBytes and DiskTransferCount do so for the others: 65,536 and 8.
+	DiskTransferBytes int
+	DiskTransferCount int
+	// FilterBytes bounds how many consume queue bytes a Get examines when few
+	// records match (maxFilterMessageSize): 16,000, that is 800 units.
+	FilterBytes int
+	// MemoryBytes is what counts as in memory: records closer than this to
+	// the log's end (accessMessageInMemoryMaxRatio of the machine's memory).
+	// 40 % of the physical memory; 3 GiB where that is not known.
+	MemoryBytes int64
+
+	// DelayLevels are the delays of SCHEDULE_TOPIC_XXXX, level 1 first
+	// (messageDelayLevel): Apache's eighteen. They turn into the due times
+	// that the units of that topic carry in place of a tags code.
+	DelayLevels []time.Duration
+
+	// OnArrival is called by the dispatcher once a record can be read through
+	// its consume queue, in the order of the log. It must not block nor call
+	// methods of the store that wait. Nil: nobody is told. Records that are
+	// dispatched during Open are not announced.
+	OnArrival func(Arrival)
+}
+
+// Arrival is one record that has become readable. Its slices are valid during
+// the call only.
+type Arrival struct {
+	Topic      []byte
+	QueueID    int32
+	Offset     int64 // queue offset; the queue's maximum is now Offset+1
+	TagsCode   int64
+	StoreTime  int64  // ms
+	Properties []byte // wire.Properties
+}
+
+// withDefaults fills in what was left out.
+func (c Config) withDefaults() (Config, error) {
+	if c.Dir == "" {
+		return c, errors.New("store: no directory given; set Config.Dir")
+	}
+	c.Dir = filepath.Clean(c.Dir)
+	if c.FS == nil {
+		c.FS = mfile.OS()
+	}
+	logSize, queueSize := int64(1<<30), int64(300_000*cq.UnitSize)
+	if c.FS.InMemory() {
+		logSize, queueSize = 16<<20, 2_000*cq.UnitSize
+	}
+	set(&c.CommitLogFileSize, logSize)
+	set(&c.ConsumeQueueFileSize, queueSize)
+	set(&c.MaxMessageSize, 4<<20)
+	set(&c.FlushInterval, 500*time.Millisecond)
+	set(&c.FlushLeastPages, 4)
+	set(&c.FlushThorough, 10*time.Second)
+	set(&c.QueueFlushInterval, time.Second)
+	set(&c.QueueFlushLeastPages, 2)
+	set(&c.QueueFlushThorough, time.Minute)
+	set(&c.MemoryTransferBytes, 256<<10)
+	set(&c.MemoryTransferCount, 32)
+	set(&c.DiskTransferBytes, 64<<10)
+	set(&c.DiskTransferCount, 8)
+	set(&c.FilterBytes, 16_000)
+	set(&c.MemoryBytes, physicalMemory()/100*40)
+	set(&c.MemoryBytes, 3<<30)
+	if c.CommitLogFileSize < minCommitLogFileSize || c.ConsumeQueueFileSize < cq.UnitSize {
+		return c, fmt.Errorf("store: file sizes %d and %d: a commit log file needs at least %d bytes, a consume queue file %d",
+			c.CommitLogFileSize, c.ConsumeQueueFileSize, minCommitLogFileSize, cq.UnitSize)
+	}
+	c.ConsumeQueueFileSize = (c.ConsumeQueueFileSize + cq.UnitSize - 1) / cq.UnitSize * cq.UnitSize
+	if !c.StoreHost.IsValid() {
+		c.StoreHost = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 10911)
+	}
+	if c.Clock == nil {
+		c.Clock = clock.Real()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.DelayLevels == nil {
+		c.DelayLevels = defaultDelayLevels()
+	}
+	return c, nil
+}
+
+// minCommitLogFileSize keeps the smallest record and the filler after it
+// within a file.
+const minCommitLogFileSize = 4 << 10
+
+func set[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}
+
+func defaultDelayLevels() []time.Duration {
+	const s, m, h = time.Second, time.Minute, time.Hour
+	return []time.Duration{s, 5 * s, 10 * s, 30 * s, m, 2 * m, 3 * m, 4 * m, 5 * m, 6 * m, 7 * m, 8 * m, 9 * m, 10 * m, 20 * m, 30 * m, h, 2 * h}
+}

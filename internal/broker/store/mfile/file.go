@@ -1,0 +1,198 @@
+package mfile
+
+import (
+	"sync/atomic"
+)
+
+// backing is what a kind of file system does for one open file.
+type backing interface {
+	// sync makes data[from:to] durable; from is a multiple of PageSize.
+	sync(data []byte, from, to int64) error
+	// populate brings the pages of data[from:to] into memory for writing.
+	populate(data []byte, from, to int64)
+	// reserve takes the disk space of [from, to), which may be sparse.
+	reserve(path string, from, to int64) error
+	// close ends the use of data.
+	close(data []byte) error
+	// remove deletes the file after close.
+	remove(path string) error
+}
+
+// File is a file of fixed size used as memory. One writer at a time fills it
+// from front to back and moves the wrote position; readers hold the file while
+// they touch its data and read only what lies before a position they know to
+// be written. All methods are safe for concurrent use.
+type File struct {
+	path  string
+	start int64 // of the file within its sequence
+	data  []byte
+	back  backing
+
+	wrote    atomic.Int64
+	flushed  atomic.Int64
+	reserved atomic.Int64 // disk space is taken up to here
+
+	refs   atomic.Int64 // one for the owner, one per holder; the last one unmaps
+	doomed atomic.Bool  // remove the file when the last reference goes
+}
+
+func newFile(path string, data []byte, b backing) *File {
+	f := &File{path: path, data: data, back: b}
+	f.refs.Store(1)
+	return f
+}
+
+// Path is the file's path, Start its offset within its sequence, Size its
+// length in bytes.
+func (f *File) Path() string { return f.path }
+
+// Start is the offset of the file's first byte within its sequence.
+func (f *File) Start() int64 { return f.start }
+
+// Size is the file's length in bytes.
+func (f *File) Size() int64 { return int64(len(f.data)) }
+
+// End is the offset within the sequence of the byte after the file.
+func (f *File) End() int64 { return f.start + int64(len(f.data)) }
+
+// Data is the file's content. It may be touched only while the caller holds
+// the file or owns it.
+func (f *File) Data() []byte { return f.data }
+
+// Wrote is how many bytes from the front are in use.
+func (f *File) Wrote() int64 { return f.wrote.Load() }
+
+// SetWrote moves the wrote position; the bytes before it must have been
+// written. A flushed position beyond it comes along.
+func (f *File) SetWrote(n int64) {
+	f.wrote.Store(n)
+	if f.flushed.Load() > n {
+		f.flushed.Store(n)
+	}
+}
+
+// Flushed is how many bytes from the front are durable.
+func (f *File) Flushed() int64 { return f.flushed.Load() }
+
+// SetFlushed declares the first n bytes durable.
+func (f *File) SetFlushed(n int64) { f.flushed.Store(n) }
+
+// DirtyPages is how many pages lie between flushed and wrote, counted as
+// Apache does; a file that is full and not flushed counts as dirty whatever
+// it has.
+func (f *File) DirtyPages() int64 {
+	w, fl := f.wrote.Load(), f.flushed.Load()
+	if w <= fl {
+		return 0
+	}
+	if w == f.Size() {
+		return max(1, w/PageSize)
+	}
+	return w/PageSize - fl/PageSize
+}
+
+// Flush makes all that is written durable and moves the flushed position. It
+// blocks for the disk. The caller must hold or own the file.
+func (f *File) Flush() error {
+	from, to := f.flushed.Load(), f.wrote.Load()
+	if to <= from {
+		return nil
+	}
+	if err := f.back.sync(f.data, from&^(PageSize-1), to); err != nil {
+		return err
+	}
+	f.flushed.Store(to)
+	return nil
+}
+
+// Sync makes the whole file durable whatever the positions say. The caller
+// must hold or own the file.
+func (f *File) Sync() error { return f.back.sync(f.data, 0, f.Size()) }
+
+// Populate brings pages into memory ahead of the writer, so that it does not
+// wait for page faults. It is a hint; failures are ignored. The caller must
+// hold or own the file.
+func (f *File) Populate(from, to int64) {
+	from, to = from&^(PageSize-1), min(to, f.Size())
+	if from < to {
+		f.back.populate(f.data, from, to)
+	}
+}
+
+// Reserve takes disk space up to at least to, in steps of step bytes, in a
+// file that was created sparse. Writing into a mapped page for which the disk
+// has no room kills the process; after Reserve it has room. Only the writer
+// may call it.
+func (f *File) Reserve(to, step int64) error {
+	have := f.reserved.Load()
+	if to <= have {
+		return nil
+	}
+	to = min((to+step-1)/step*step, f.Size())
+	if err := f.back.reserve(f.path, have, to); err != nil {
+		return err
+	}
+	f.reserved.Store(to)
+	return nil
+}
+
+// Clear zeroes all bytes from n on that are not zero already, page by page.
+// Only the writer may call it.
+func (f *File) Clear(n int64) {
+	for n < f.Size() {
+		page := f.data[n:min(n&^(PageSize-1)+PageSize, f.Size())]
+		if !allZero(page) {
+			clear(page)
+		}
+		n += int64(len(page))
+	}
+}
+
+func allZero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Hold takes a reference and reports whether the file was still open. Each
+// Hold that returned true needs one [File.Release].
+func (f *File) Hold() bool {
+	for {
+		n := f.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if f.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Release gives a reference back. The last one unmaps the file.
+func (f *File) Release() { _ = f.release() }
+
+// Close gives up the owner's reference: no Hold succeeds once all holders are
+// gone, and the last of them unmaps the file. It does not flush. Call it once.
+func (f *File) Close() error { return f.release() }
+
+// Destroy is Close, and removes the file once nobody holds it.
+func (f *File) Destroy() error {
+	f.doomed.Store(true)
+	return f.release()
+}
+
+func (f *File) release() error {
+	if f.refs.Add(-1) != 0 {
+		return nil
+	}
+	err := f.back.close(f.data)
+	if f.doomed.Load() {
+		if rerr := f.back.remove(f.path); err == nil {
+			err = rerr
+		}
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+// Package mfile is the file seam of the store: files of fixed size that are
+// used as memory, their sequence in a directory, and the few other file
+// operations a store needs. It is the only package that knows about mapping.
+// [OS] maps files of the operating system, [NewMemory] keeps them in memory.
+package mfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// PageSize is the unit in which dirty data is counted and flushed, as Apache's
+// OS_PAGE_SIZE; it does not depend on the machine's own page size.
+const PageSize = 4096
+
+// ErrLocked is returned by [FS.Lock] when someone else holds the lock.
+var ErrLocked = errors.New("mfile: locked by another process or store")
+
+// FormatError is a file that cannot belong to a store with these settings.
+type FormatError struct {
+	Path   string
+	Offset int64 // within the file
+	Reason string
+}
+
+// Error implements error.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s at byte %d: %s", e.Path, e.Offset, e.Reason)
+}
+
+// Entry is one name in a directory.
+type Entry struct {
+	Name string
+	Size int64
+	Dir  bool
+}
+
+// FS is what a store needs of a file system. Paths are those of path/filepath.
+// Errors of missing files satisfy errors.Is(err, fs.ErrNotExist). All methods
+// are safe for concurrent use.
+type FS interface {
+	// InMemory reports that files live in the process alone: nothing is ever
+	// flushed, and large files cost memory.
+	InMemory() bool
+	// MkdirAll makes a directory and its parents; it may exist.
+	MkdirAll(dir string) error
+	// ReadDir lists a directory in order of names.
+	ReadDir(dir string) ([]Entry, error)
+	// Create makes a file of size zero bytes and opens it; it must not exist.
+	// With reserve the disk space is taken now where the system can do that.
+	Create(path string, size int64, reserve bool) (*File, error)
+	// Open opens a file at its present size, which must not be 0. Wrote and
+	// flushed are at its end, as Apache has them after loading.
+	Open(path string) (*File, error)
+	// Rename replaces what was at newPath.
+	Rename(oldPath, newPath string) error
+	// Remove removes a file or an empty directory.
+	Remove(path string) error
+	// RemoveAll removes a directory with all in it; it may be missing. Files
+	// that are open stay usable until they are closed.
+	RemoveAll(dir string) error
+	// SyncDir makes creations, renames and removals in dir durable.
+	SyncDir(dir string) error
+	// ReadFile and WriteFile are for small files. WriteFile replaces the file
+	// in place and makes its content durable.
+	ReadFile(path string) ([]byte, error)
+	WriteFile(path string, b []byte) error
+	// Lock takes the exclusive lock of a lock file, which is created if
+	// missing and holds the word "lock" afterwards. It does not wait: a lock
+	// that is held is [ErrLocked]. Closing the result gives the lock back.
+	Lock(path string) (io.Closer, error)
+	// Usage is the size of the file system that dir is on and what is
+	// available in it, in bytes; 0, 0 where that means nothing.
+	Usage(dir string) (total, available int64, err error)
+}
