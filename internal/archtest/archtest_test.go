@@ -100,6 +100,7 @@ func TestRules(t *testing.T) {
 		{"mark of work left", map[string]string{"producer/a.go": "package producer\n\n// " + "TO" + "DO: more\n"}, "finished or filed"},
 		{"mark of work left in a test", map[string]string{"producer/a_test.go": "package producer // leak.Main(m)\n\n/* FIX" + "ME */\n"}, "finished or filed"},
 		{"a name that contains the mark", map[string]string{"producer/a.go": "package producer\n\n// SCHEDULE_TOPIC_XXXX and TODOS\n"}, ""},
+		{"directive nobody reads", map[string]string{"producer/a.go": "package producer\n\nvar x = 1 //no" + "lint:all // why\n"}, "findings are silenced"},
 		{"not ASCII", map[string]string{"producer/a.go": "package producer\n\n// caf\xc3\xa9\n"}, "ASCII"},
 		{"carriage return", map[string]string{"producer/a.go": "package producer\r\n"}, "ASCII"},
 		{"long file", map[string]string{"producer/a.go": "package producer\n" + strings.Repeat("\n", longest)}, "one job"},

@@ -14,6 +14,9 @@ const longest = 800
 
 var leftOver = regexp.MustCompile(`\b(TODO|FIXME)\b`)
 
+// otherLinter is a directive that the linters in use here do not read.
+var otherLinter = regexp.MustCompile(`^//\s*nolint\b`)
+
 // Calls that are kept out of libraries. A server takes its time from
 // internal/clock, so that a test can move it.
 var (
@@ -39,6 +42,11 @@ func checkSource(s *source) (out []violation) {
 		bad("a file has one job", s.path, fmt.Sprintf("%d lines, more than %d", line, longest))
 	}
 	for _, g := range s.file.Comments {
+		for _, c := range g.List {
+			if otherLinter.MatchString(c.Text) {
+				bad("findings are silenced by //lint:ignore or //revive:disable-next-line, with the reason", s.at(c.Pos()), "has "+c.Text)
+			}
+		}
 		if word := leftOver.FindString(g.Text()); word != "" {
 			bad("work is finished or filed, not marked", s.at(g.Pos()), "comment says "+word)
 		}

@@ -1,0 +1,80 @@
+# Everything a contributor runs. "make" alone or "make help" lists the targets.
+
+GO       ?= go
+PKG      ?= ./...
+FUZZTIME ?= 5s
+SYSTEMS  ?= linux darwin windows
+# Where mqbench and the linters are built.
+BIN      := $(CURDIR)/bin
+
+# Modules of their own, so that their dependencies are nobody else's.
+NESTED := bench interop/goclient tools
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "Variables: PKG=$(PKG) FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) BENCHFLAGS=$(BENCHFLAGS) INTEROP_VERSIONS=$(INTEROP_VERSIONS)"
+
+.PHONY: build
+build: ## compile everything, also for a 32-bit machine
+	$(GO) build ./...
+	GOOS=linux GOARCH=386 $(GO) build ./...
+
+.PHONY: test
+test: ## run the tests of PKG
+	$(GO) test $(PKG)
+
+.PHONY: race
+race: ## run the tests of PKG under the race detector, in random order, uncached
+	$(GO) test -race -count=1 -shuffle=on $(PKG)
+
+.PHONY: vet
+vet: ## go vet for Linux, macOS and Windows
+	@for os in $(SYSTEMS); do echo "GOOS=$$os $(GO) vet"; GOOS=$$os CGO_ENABLED=0 $(GO) vet -tags interop ./... || exit 1; done
+
+.PHONY: fmt
+fmt: ## check that every file is formatted; "gofmt -w ." repairs
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "not formatted:"; echo "$$out"; exit 1; fi
+
+.PHONY: lint
+lint: $(BIN)/staticcheck $(BIN)/revive ## staticcheck, and revive for comments on everything exported
+	$(BIN)/staticcheck -tags interop ./...
+	$(BIN)/revive -config revive.toml -formatter friendly ./...
+
+$(BIN)/staticcheck $(BIN)/revive &: tools/go.mod tools/go.sum
+	cd tools && $(GO) build -o $(BIN)/ tool
+	@touch $(BIN)/staticcheck $(BIN)/revive
+
+.PHONY: fuzz
+fuzz: ## run each FuzzXxx for FUZZTIME
+	@GO=$(GO) FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+.PHONY: examples
+examples: ## run every example to its end
+	@for d in examples/*/; do echo "$(GO) run ./$${d%/}"; $(GO) run ./$${d%/} || exit 1; done
+
+.PHONY: nested
+nested: ## build and vet the nested modules
+	@for m in $(NESTED); do echo "$$m: build, vet, verify"; (cd $$m && $(GO) mod verify >/dev/null && $(GO) build -o /dev/null ./... && $(GO) vet ./...) || exit 1; done
+
+.PHONY: interop
+interop: ## against Apache RocketMQ 5.5.0, 5.3.3 and 4.9.7; needs a JDK (17 or newer) and Maven
+	$(GO) test -tags interop -count=1 -timeout 30m -v ./interop/...
+
+BENCH ?= .
+.PHONY: bench
+bench: ## the benchmarks beside the code, with allocations
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+
+.PHONY: bench-peer
+bench-peer: ## ours and the official Go client in turns on one rmqbroker: rates, CPU, allocations, ratios (BENCHFLAGS)
+	$(GO) build -o $(BIN)/rmqbroker ./cmd/rmqbroker
+	cd bench && $(GO) build -o $(BIN)/mqbench .
+	$(BIN)/mqbench -rmqbroker $(BIN)/rmqbroker $(BENCHFLAGS)
+
+.PHONY: ci
+ci: ## what the server runs
+	bash .ci/run
