@@ -1,0 +1,9 @@
+package remoting
+
+import (
+	"testing"
+
+	"github.com/gorocketmq/rocketmq/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
