@@ -135,7 +135,7 @@ func (f *Frame) Int64(key string) (int64, error) {
 	}
 	n, ok := ParseInt(v)
 	if !ok {
-		return 0, fmt.Errorf("header field %s: %q is not a number", key, clip(v))
+		return 0, badNumber(key, v)
 	}
 	return n, nil
 }
@@ -144,7 +144,7 @@ func (f *Frame) Int64(key string) (int64, error) {
 func (f *Frame) Int32(key string) (int32, error) {
 	n, err := f.Int64(key)
 	if err == nil && n != int64(int32(n)) {
-		return 0, fmt.Errorf("header field %s: %d does not fit 32 bits", key, n)
+		return 0, badNumber(key, strconv.AppendInt(nil, n, 10))
 	}
 	return int32(n), err
 }
