@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A driver makes one client do the work.
+type driver interface {
+	// startSender makes the client ready to send to the topic.
+	startSender(nameServer, group string) error
+	// send sends one message and waits for the acknowledgement.
+	send(ctx context.Context, body []byte) error
+	// startConsumer consumes the topic from its first message with the group,
+	// workers handlers at a time; each message is given to got.
+	startConsumer(nameServer, group string, workers int, got func(body []byte)) error
+	// stop ends the client.
+	stop() error
+}
+
+func loadMain(args []string) error {
+	var j job
+	if len(args) != 1 {
+		return errors.New("one argument, the job, is needed")
+	}
+	if err := json.Unmarshal([]byte(args[0]), &j); err != nil {
+		return err
+	}
+	var d driver
+	switch j.Client {
+	case "official":
+		d = &official{}
+	case "ours":
+		d = &ours{}
+	default:
+		return fmt.Errorf("no client %q", j.Client)
+	}
+	var p point
+	var err error
+	switch j.Work.Op {
+	case "send":
+		p, err = loadSend(d, j)
+	case "consume":
+		p, err = loadConsume(d, j)
+	default:
+		err = fmt.Errorf("no op %q", j.Work.Op)
+	}
+	if err != nil {
+		return err
+	}
+	p.Client = j.Client
+	return json.NewEncoder(os.Stdout).Encode(p)
+}
+
+// body is the same for every message of a load.
+func body(size int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte('a' + i%26)
+	}
+	return b
+}
+
+// loadSend sends from each worker until the window is over, or Count messages
+// if that is set.
+func loadSend(d driver, j job) (p point, err error) {
+	if err := d.startSender(j.NameServer, j.Group); err != nil {
+		return p, err
+	}
+	b := body(j.Work.Body)
+	var acked, begun atomic.Int64
+	var failure atomic.Pointer[error]
+	var stopped atomic.Bool
+	var wg sync.WaitGroup
+	for range j.Work.Workers {
+		wg.Go(func() {
+			for !stopped.Load() {
+				if j.Work.Count > 0 && begun.Add(1) > int64(j.Work.Count) {
+					return
+				}
+				if err := d.send(context.Background(), b); err != nil {
+					failure.CompareAndSwap(nil, &err)
+					stopped.Store(true)
+					return
+				}
+				acked.Add(1)
+			}
+		})
+	}
+	if j.Work.Count == 0 {
+		time.Sleep(j.Warmup)
+		from := take(acked.Load(), j.BrokerPID)
+		time.Sleep(j.Window)
+		to := take(acked.Load(), j.BrokerPID)
+		p = between(from, to)
+		stopped.Store(true)
+	}
+	wg.Wait()
+	p.Total = acked.Load()
+	if e := failure.Load(); e != nil {
+		return p, fmt.Errorf("after %d messages: %w", p.Total, *e)
+	}
+	return p, d.stop()
+}
+
+// loadConsume reads Count messages. The first tenth is the warm-up.
+func loadConsume(d driver, j job) (p point, err error) {
+	var n atomic.Int64
+	total := int64(j.Work.Count)
+	warm := total / 10
+	started, finished := make(chan struct{}), make(chan struct{})
+	var wrong atomic.Int64
+	got := func(b []byte) {
+		if len(b) != j.Work.Body {
+			wrong.Add(1)
+		}
+		switch n.Add(1) {
+		case warm:
+			close(started)
+		case total:
+			close(finished)
+		}
+	}
+	if err := d.startConsumer(j.NameServer, j.Group, j.Work.Workers, got); err != nil {
+		return p, err
+	}
+	limit := time.After(90 * time.Second)
+	var from sample
+	select {
+	case <-started:
+		from = take(n.Load(), j.BrokerPID)
+	case <-limit:
+		return p, fmt.Errorf("%d of %d messages in 90 s", n.Load(), total)
+	}
+	select {
+	case <-finished:
+	case <-limit:
+		return p, fmt.Errorf("%d of %d messages in 90 s", n.Load(), total)
+	}
+	p = between(from, take(total, j.BrokerPID))
+	p.Total = n.Load()
+	if wrong.Load() > 0 {
+		return p, fmt.Errorf("%d bodies have another length than was sent", wrong.Load())
+	}
+	return p, d.stop()
+}
+
+// A sample is the state of all counters at one moment.
+type sample struct {
+	at              time.Time
+	count           int64
+	cpu, broker     time.Duration
+	mallocs, bytes  uint64
+	stolen, machine float64
+}
+
+func take(count int64, brokerPID int) sample {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	s := sample{count: count, mallocs: m.Mallocs, bytes: m.TotalAlloc, cpu: ownCPU(), broker: processCPU(brokerPID)}
+	s.stolen, s.machine = stolenTime()
+	s.at = time.Now()
+	return s
+}
+
+func between(from, to sample) point {
+	n := float64(max(1, to.count-from.count))
+	return point{
+		Rate:      float64(to.count-from.count) / to.at.Sub(from.at).Seconds(),
+		CPU:       float64((to.cpu - from.cpu).Microseconds()) / n,
+		BrokerCPU: float64((to.broker - from.broker).Microseconds()) / n,
+		Allocs:    float64(to.mallocs-from.mallocs) / n,
+		Bytes:     float64(to.bytes-from.bytes) / n,
+		Stolen:    100 * (to.stolen - from.stolen) / max(1, to.machine-from.machine),
+	}
+}

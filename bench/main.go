@@ -1,0 +1,224 @@
+// Command mqbench compares the official Go client with this module's, both on
+// cmd/rmqbroker, in turns within one run:
+//
+//	go build -o bin/rmqbroker ./cmd/rmqbroker
+//	cd bench && go run . -rmqbroker ../bin/rmqbroker
+//
+// or "make bench-peer". Broker and load are separate processes, started anew
+// for every point (a consumer's broker, which has to be filled first, serves
+// all rounds of its workload). A sender runs for a second to warm up and is
+// then measured for the length of -window. A consumer reads a filled topic
+// from its start with a group of its own; its first tenth is the warm-up.
+//
+// A point counts only if the work was done: acknowledged messages equal the
+// rise of the queues' offsets, every message of the filled topic arrived, no
+// call failed. A round in which the machine lost more than 3 % of its time to
+// its host is repeated. What is claimed is the ratio within a round; rates of
+// different runs are not comparable.
+//
+// "msg/s" is the rate in the measured window, "us CPU" the load process's user
+// and system time per message and the broker's, "allocs" and "bytes" the load
+// process's heap allocations per message.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// settings of a run.
+type settings struct {
+	rmqbroker string
+	dir       string
+	window    time.Duration
+	warmup    time.Duration
+	rounds    int
+	preload   int
+	only      string
+	jsonFile  string
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "load" { // one point, in a process of its own
+		if err := loadMain(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "mqbench load:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	var s settings
+	flag.StringVar(&s.rmqbroker, "rmqbroker", "", "the rmqbroker binary to load (needed)")
+	flag.StringVar(&s.dir, "dir", os.TempDir(), "where brokers keep their data")
+	flag.DurationVar(&s.window, "window", 2500*time.Millisecond, "measured time of a sender")
+	flag.DurationVar(&s.warmup, "warmup", time.Second, "time before it")
+	flag.IntVar(&s.rounds, "rounds", 5, "rounds of each workload")
+	flag.IntVar(&s.preload, "preload", 200_000, "messages a consumer finds")
+	flag.StringVar(&s.only, "only", "", "comma-separated parts of workload names")
+	flag.StringVar(&s.jsonFile, "json", "", "also write every point to this file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := suite(ctx, s); err != nil {
+		fmt.Fprintln(os.Stderr, "mqbench:", err)
+		os.Exit(1)
+	}
+}
+
+// suite runs every selected workload and prints the ratios.
+func suite(ctx context.Context, s settings) error {
+	if s.rmqbroker == "" {
+		return errors.New("-rmqbroker PATH is needed; build it with: go build -o bin/rmqbroker ./cmd/rmqbroker")
+	}
+	if s.rounds < 1 || s.preload < 1000 {
+		return errors.New("-rounds must be at least 1 and -preload at least 1000")
+	}
+	if err := printMachine(s.dir); err != nil {
+		return err
+	}
+	var all []report
+	for _, w := range workloads {
+		if !selected(w.Name, s.only) {
+			continue
+		}
+		r, err := runWorkload(ctx, s, w)
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.Name, err)
+		}
+		r.printSummary()
+		all = append(all, r)
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("no workload matches -only %q", s.only)
+	}
+	fmt.Println("\nratio ours / official, per round: min / median / max")
+	for _, r := range all {
+		fmt.Println(r.ratioLine())
+	}
+	if s.jsonFile == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(s.jsonFile, b, 0o644)
+}
+
+func selected(name, only string) bool {
+	if only == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(only, ",") {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// runWorkload alternates the clients within every round, so that a slow minute
+// of the machine hits both.
+func runWorkload(ctx context.Context, s settings, w workload) (report, error) {
+	fmt.Printf("\n%s: %s\n", w.Name, w.Text)
+	r := report{Workload: w.Name}
+	var filled *broker
+	if w.Op == "consume" {
+		var err error
+		if filled, err = startBroker(ctx, s); err != nil {
+			return r, err
+		}
+		defer filled.stop()
+		if _, err := runLoad(ctx, s, filled, w.fill(s), "ours", 0); err != nil {
+			return r, fmt.Errorf("filling the topic: %w", err)
+		}
+	}
+	for len(r.Rounds) < s.rounds {
+		var rd round
+		for _, client := range clients {
+			p, err := runPoint(ctx, s, w, client, filled, len(r.Rounds)+r.Dropped)
+			if err != nil {
+				return r, fmt.Errorf("round %d, %s: %w", len(r.Rounds)+1, client, err)
+			}
+			rd.Points = append(rd.Points, p)
+		}
+		if rd.stolen() > 3 {
+			if r.Dropped++; r.Dropped > 2*s.rounds {
+				return r, errors.New("the machine is too busy: its host keeps taking more than 3 % of its time")
+			}
+			continue
+		}
+		r.Rounds = append(r.Rounds, rd)
+		rd.print(len(r.Rounds))
+	}
+	return r, nil
+}
+
+// runPoint measures one client once.
+func runPoint(ctx context.Context, s settings, w workload, client string, filled *broker, n int) (point, error) {
+	b := filled
+	if b == nil {
+		var err error
+		if b, err = startBroker(ctx, s); err != nil {
+			return point{}, err
+		}
+		defer b.stop()
+	}
+	before, err := b.stored()
+	if err != nil {
+		return point{}, err
+	}
+	p, err := runLoad(ctx, s, b, w, client, n)
+	if err != nil {
+		return p, err
+	}
+	after, err := b.stored()
+	if err != nil {
+		return p, err
+	}
+	if w.Op != "consume" && after-before != p.Total {
+		return p, fmt.Errorf("%d messages were acknowledged, but the queues grew by %d", p.Total, after-before)
+	}
+	return p, nil
+}
+
+// runLoad runs the load in a process of its own and reads its result.
+func runLoad(ctx context.Context, s settings, b *broker, w workload, client string, n int) (p point, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return p, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute+s.window)
+	defer cancel()
+	j := job{
+		Client: client, Work: w, NameServer: b.namesrv, Group: fmt.Sprintf("bench_%s_%d", client, n),
+		Warmup: s.warmup, Window: s.window, BrokerPID: b.pid(),
+	}
+	if j.Work.Op == "consume" {
+		j.Work.Count = s.preload
+	}
+	arg, err := json.Marshal(j)
+	if err != nil {
+		return p, err
+	}
+	cmd := exec.CommandContext(ctx, self, "load", string(arg))
+	cmd.Env = append(os.Environ(), "ROCKETMQ_GO_LOG_LEVEL=fatal", "HOME="+b.dir)
+	var diag strings.Builder
+	cmd.Stderr = &diag
+	out, err := cmd.Output()
+	if err != nil {
+		return p, fmt.Errorf("load process: %w: %s", err, strings.TrimSpace(diag.String()))
+	}
+	if err := json.Unmarshal(out, &p); err != nil {
+		return p, fmt.Errorf("load process printed %q: %w", out, err)
+	}
+	return p, nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary be its own load process.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "load" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestSuite runs every workload once, briefly: the figures mean nothing, but
+// all the work must have been done.
+func TestSuite(t *testing.T) {
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "rmqbroker")
+	build := exec.Command("go", "build", "-o", bin, "./cmd/rmqbroker")
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building rmqbroker: %v\n%s", err, out)
+	}
+	file := filepath.Join(dir, "points.json")
+	err := suite(t.Context(), settings{
+		rmqbroker: bin, dir: dir, warmup: 50 * time.Millisecond, window: 200 * time.Millisecond,
+		rounds: 1, preload: 2000, jsonFile: file,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []report
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(workloads) {
+		t.Fatalf("%d workloads were reported, want %d", len(got), len(workloads))
+	}
+	for _, r := range got {
+		for i, p := range r.Rounds[0].Points {
+			if p.Client != clients[i] || p.Total == 0 || p.Rate <= 0 || p.Allocs <= 0 {
+				t.Errorf("%s: point %d is %+v", r.Workload, i, p)
+			}
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := report{Workload: "w"}
+	for _, rates := range [][2]float64{{100, 300}, {100, 200}, {50, 500}} {
+		r.Rounds = append(r.Rounds, round{Points: []point{
+			{Client: "official", Rate: rates[0], CPU: 10, Allocs: 75, Stolen: 0.5},
+			{Client: "ours", Rate: rates[1], CPU: 2, Allocs: 3, Stolen: 4},
+		}})
+	}
+	want := "w            rate  2.00 /  3.00 / 10.00   CPU per message x 0.20   allocs per message 3.00, official 75.00"
+	if got := r.ratioLine(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if got := r.Rounds[0].stolen(); got != 4 {
+		t.Errorf("stolen %v, want the larger of both", got)
+	}
+}
+
+func TestBetween(t *testing.T) {
+	at := time.Unix(0, 0)
+	from := sample{at: at, count: 100, mallocs: 1000, bytes: 5000, machine: 10}
+	to := sample{at: at.Add(2 * time.Second), count: 300, mallocs: 2000, bytes: 15000, cpu: 4 * time.Millisecond,
+		broker: 2 * time.Millisecond, stolen: 3, machine: 110}
+	want := point{Rate: 100, CPU: 20, BrokerCPU: 10, Allocs: 5, Bytes: 50, Stolen: 3}
+	if got := between(from, to); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestSelected(t *testing.T) {
+	for _, tt := range []struct {
+		only string
+		want bool
+	}{{"", true}, {"sync", true}, {"consume,16", true}, {"consume", false}} {
+		if got := selected("sync-16-1k", tt.only); got != tt.want {
+			t.Errorf("-only %q: %v, want %v", tt.only, got, tt.want)
+		}
+	}
+}
