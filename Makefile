@@ -44,6 +44,7 @@ fmt: ## check that every file is formatted; "gofmt -w ." repairs
 lint: $(BIN)/staticcheck $(BIN)/revive ## staticcheck, and revive for comments on everything exported
 	$(BIN)/staticcheck -tags interop ./...
 	$(BIN)/revive -config revive.toml -formatter friendly ./...
+	@for m in $(NESTED); do echo "$$m"; (cd $$m && $(BIN)/staticcheck ./... && $(BIN)/revive -config $(CURDIR)/revive.toml -formatter friendly ./...) || exit 1; done
 
 $(BIN)/staticcheck $(BIN)/revive &: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o $(BIN)/ tool
