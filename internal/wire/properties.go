@@ -29,9 +29,12 @@ const MaxProperties = 32767
 func (p Properties) Lookup(key string) (value []byte, ok bool) {
 	for len(p) > 0 {
 		var e []byte
-		if e, p = p.entry(); len(e) > len(key)+1 && e[len(key)] == propName && string(e[:len(key)]) == key && key != "" {
+		if e, p = p.entry(); len(e) > len(key)+1 && e[len(key)] == propName && string(e[:len(key)]) == key {
 			value, ok = e[len(key)+1:], true
 		}
+	}
+	if ok && (key == "" || strings.IndexByte(key, propName) >= 0) { // not a name
+		return nil, false
 	}
 	return value, ok
 }

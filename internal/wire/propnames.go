@@ -80,7 +80,7 @@ func IsReservedProperty(name string) bool {
 		PropTTL, PropArriveTime, PropPushReplyTime, PropCluster, PropMsgType, PropInnerMultiOffset,
 		PropTimerDelayMs, PropTimerDelaySec, PropTimerDeliverMs, PropTimerEnqueueMs, PropTimerDequeueMs, PropTimerRollTimes,
 		PropTimerOutMs, PropTimerDelUniqKey, PropTimerDelayLevel, PropBornHost, PropBornTimestamp, PropDLQOriginTopic,
-		PropDLQOriginMessageID, PropCRC32, PropDupInfo:
+		PropDLQOriginMessageID, PropCRC32, PropDupInfo, PropTranPreparedOffset:
 		return true
 	}
 	return false
