@@ -11,6 +11,7 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/broker/store/cq"
 	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 	"github.com/gorocketmq/rocketmq/internal/clock"
+	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
 // Config says where a store lives and how it behaves. The zero value of each
@@ -92,8 +93,8 @@ type Arrival struct {
 	QueueID    int32
 	Offset     int64 // queue offset; the queue's maximum is now Offset+1
 	TagsCode   int64
-	StoreTime  int64  // ms
-	Properties []byte // wire.Properties
+	StoreTime  int64 // ms
+	Properties wire.Properties
 }
 
 // withDefaults fills in what was left out.

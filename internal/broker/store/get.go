@@ -1,5 +1,9 @@
 package store
 
+import (
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
 // GetRequest asks for records of one queue.
 type GetRequest struct {
 	Topic   []byte
@@ -15,8 +19,8 @@ type Filter interface {
 	// MatchCode sees the tags code of the consume queue unit, before the
 	// record is read.
 	MatchCode(tagsCode int64) bool
-	// MatchRecord(r *wire.Record) bool is to come with wire.Record: it sees the
-	// record; r is valid during the call only.
+	// MatchRecord sees the record; r is valid during the call only.
+	MatchRecord(r *wire.Record) bool
 }
 
 // GetStatus is the outcome of a Get, as Apache's GetMessageStatus.

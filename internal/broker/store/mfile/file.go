@@ -14,7 +14,8 @@ type backing interface {
 	reserve(path string, from, to int64) error
 	// close ends the use of data.
 	close(data []byte) error
-	// remove deletes the file after close.
+	// remove deletes the file, before close where the system allows it. A
+	// file that is gone is no error.
 	remove(path string) error
 }
 
@@ -101,7 +102,9 @@ func (f *File) Flush() error {
 	if err := f.back.sync(f.data, from&^(PageSize-1), to); err != nil {
 		return err
 	}
-	f.flushed.Store(to)
+	for from < to && !f.flushed.CompareAndSwap(from, to) {
+		from = f.flushed.Load() // another Flush was there
+	}
 	return nil
 }
 
@@ -136,13 +139,17 @@ func (f *File) Reserve(to, step int64) error {
 	return nil
 }
 
-// Clear zeroes all bytes from n on that are not zero already, page by page.
-// Only the writer may call it.
-func (f *File) Clear(n int64) {
-	for n < f.Size() {
+// Clear zeroes the bytes from n on that are not zero already, page by page,
+// until it has seen more than patience pages of zeros in a row. Only the
+// writer may call it.
+func (f *File) Clear(n int64, patience int) {
+	for zeros := 0; n < f.Size() && zeros <= patience; {
 		page := f.data[n:min(n&^(PageSize-1)+PageSize, f.Size())]
-		if !allZero(page) {
+		if allZero(page) {
+			zeros++
+		} else {
 			clear(page)
+			zeros = 0
 		}
 		n += int64(len(page))
 	}
@@ -178,9 +185,10 @@ func (f *File) Release() { _ = f.release() }
 // gone, and the last of them unmaps the file. It does not flush. Call it once.
 func (f *File) Close() error { return f.release() }
 
-// Destroy is Close, and removes the file once nobody holds it.
+// Destroy is Close, and removes the file: at once where a file in use can be
+// removed, else when nobody holds it any more.
 func (f *File) Destroy() error {
-	f.doomed.Store(true)
+	f.doomed.Store(f.back.remove(f.path) != nil)
 	return f.release()
 }
 

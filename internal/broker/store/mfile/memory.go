@@ -1,6 +1,7 @@
 package mfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -242,4 +243,11 @@ func (memoryFile) sync([]byte, int64, int64) error    { return nil }
 func (memoryFile) populate([]byte, int64, int64)      {}
 func (memoryFile) reserve(string, int64, int64) error { return nil }
 func (memoryFile) close([]byte) error                 { return nil }
-func (b memoryFile) remove(path string) error         { return b.m.Remove(path) }
+
+func (b memoryFile) remove(path string) error {
+	err := b.m.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,303 @@
+package cq
+
+import (
+	"fmt"
+	"sort"
+	"sync/atomic"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
+)
+
+// reserveStep is how much disk space a queue takes at a time: its files are
+// sparse, because a broker has many queues and most are small.
+const reserveStep = 64 << 10
+
+// Queue is one consume queue. One goroutine writes (Append, Truncate,
+// CorrectMin, Destroy, Close); the reading methods and Flush are safe beside
+// it. Offsets count units.
+type Queue struct {
+	seq *mfile.Sequence
+
+	min atomic.Int64 // first offset whose record is in the log
+	max atomic.Int64 // offset after the last unit; stored after the unit's bytes
+
+	// covered is the log position up to which records of this queue have
+	// their units; records before it are dropped when they come again. The
+	// writer's own.
+	covered int64
+}
+
+// New returns the queue that will be in dir, without looking there. Files of
+// fileSize bytes, a multiple of [UnitSize], are made when they are needed.
+func New(fs mfile.FS, dir string, fileSize int64) *Queue {
+	return &Queue{seq: mfile.NewSequence(fs, dir, fileSize)}
+}
+
+// Open opens the queue in dir and recovers it: it ends before the first unit
+// that was never written, searched from the third newest file on; what comes
+// after that is cleared.
+func Open(fs mfile.FS, dir string, fileSize int64) (*Queue, error) {
+	seq, err := mfile.OpenSequence(fs, dir, fileSize)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{seq: seq}
+	if err := q.recover(); err != nil {
+		_ = seq.Close()
+		return nil, err
+	}
+	return q, nil
+}
+
+func (q *Queue) recover() error {
+	files := q.seq.Files()
+	if len(files) == 0 {
+		return nil
+	}
+	end := int64(0)
+	for i := max(0, len(files)-3); ; i-- {
+		end = files[i].Start()
+		for _, f := range files[i:] {
+			n, covered := walk(f.Data())
+			q.covered = max(q.covered, covered)
+			end += n
+			if n < f.Size() {
+				break
+			}
+		}
+		// An empty file tells nothing about the records before it.
+		if end > files[i].Start() || i == 0 {
+			break
+		}
+	}
+	if f := q.seq.Find(end); f != nil {
+		f.Clear(end-f.Start(), 0)
+	}
+	q.min.Store(files[0].Start() / UnitSize)
+	q.max.Store(end / UnitSize)
+	return q.seq.Truncate(end)
+}
+
+// Distrust makes the next flush write the newest files whole: after a crash
+// of the process nobody knows what of them the disk has.
+func (q *Queue) Distrust() {
+	files := q.seq.Files()
+	for _, f := range files[max(0, len(files)-3):] {
+		f.SetFlushed(0)
+	}
+}
+
+// walk returns how many bytes of b are units, and the log position they cover.
+func walk(b []byte) (n, covered int64) {
+	for ; int(n)+UnitSize <= len(b); n += UnitSize {
+		u := Get(b[n:])
+		if !u.valid() {
+			break
+		}
+		covered = max(covered, u.end())
+	}
+	return n, covered
+}
+
+// Outcome is what Append did.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Appended Outcome = iota
+	Known            // the queue had the unit already
+	Gap              // appended, but units before it are missing
+)
+
+// Append adds the unit of the record with the given queue offset. Records
+// that the queue knows are dropped, so that a log may be dispatched again.
+// A queue without files may begin at any offset. With an error nothing was
+// appended and the same call can be repeated.
+func (q *Queue) Append(offset int64, u Unit) (Outcome, error) {
+	if u.end() <= q.covered {
+		return Known, nil
+	}
+	at, out := q.max.Load(), Appended
+	f := q.seq.Last()
+	switch {
+	case f == nil:
+		at = offset
+	case offset < at:
+		return Known, nil
+	case offset > at:
+		out = Gap
+	}
+	pos := at * UnitSize
+	if f == nil || pos >= f.End() {
+		var err error
+		if f, err = q.grow(pos, f == nil); err != nil {
+			return out, err
+		}
+	}
+	in := pos - f.Start()
+	if err := f.Reserve(in+UnitSize, reserveStep); err != nil {
+		return out, fmt.Errorf("consume queue: %w", err)
+	}
+	u.Put(f.Data()[in:])
+	f.SetWrote(in + UnitSize)
+	q.covered = u.end()
+	q.max.Store(at + 1)
+	return out, nil
+}
+
+// grow adds the file that has the byte at pos. If it is the first one, units
+// before pos are filled up and the queue begins at pos.
+func (q *Queue) grow(pos int64, first bool) (*mfile.File, error) {
+	size := q.seq.FileSize()
+	f, err := q.seq.Create(pos/size*size, false)
+	if err != nil {
+		return nil, fmt.Errorf("consume queue: %w", err)
+	}
+	if in := pos - f.Start(); first && in > 0 {
+		if err := f.Reserve(in, reserveStep); err != nil {
+			_ = f.Destroy()
+			return nil, fmt.Errorf("consume queue: %w", err)
+		}
+		for i := int64(0); i < in; i += UnitSize {
+			filler().Put(f.Data()[i:])
+		}
+		f.SetWrote(in)
+	}
+	q.seq.Add(f)
+	if first {
+		q.min.Store(pos / UnitSize)
+		q.max.Store(pos / UnitSize)
+	}
+	return f, nil
+}
+
+// Truncate removes the units of records that end after the log position phy.
+func (q *Queue) Truncate(phy int64) error {
+	end := q.max.Load()
+	first := q.seq.First()
+	if first == nil {
+		return nil
+	}
+	begin := first.Start() / UnitSize
+	keep := begin + int64(sort.Search(int(end-begin), func(i int) bool {
+		u, ok := q.unit(begin + int64(i))
+		return ok && u.end() > phy
+	}))
+	if keep == end {
+		return nil
+	}
+	// Clear what is cut: when the queue grows again to just before one of
+	// these, a later recovery would take it for a unit.
+	for i := keep; i < end; i++ {
+		if f := q.seq.Find(i * UnitSize); f != nil {
+			in := i*UnitSize - f.Start()
+			clear(f.Data()[in : in+UnitSize])
+		}
+	}
+	q.max.Store(keep)
+	q.min.Store(min(q.min.Load(), keep))
+	q.covered = 0
+	if u, ok := q.unit(keep - 1); ok {
+		q.covered = u.end()
+	}
+	return q.seq.Truncate(keep * UnitSize)
+}
+
+// unit reads a unit of the writer's own queue.
+func (q *Queue) unit(i int64) (Unit, bool) {
+	f := q.seq.Find(i * UnitSize)
+	if f == nil || i < 0 {
+		return Unit{}, false
+	}
+	return Get(f.Data()[i*UnitSize-f.Start():]), true
+}
+
+// CorrectMin moves the minimum to the first unit whose record is at or after
+// logMin, the start of the log; to the maximum if there is none.
+func (q *Queue) CorrectMin(logMin int64) {
+	first := q.seq.First()
+	if first == nil {
+		return
+	}
+	begin, end := first.Start()/UnitSize, q.max.Load()
+	q.min.Store(begin + int64(sort.Search(int(end-begin), func(i int) bool {
+		u, ok := q.unit(begin + int64(i))
+		return ok && !u.IsFiller() && u.Phy >= logMin
+	})))
+}
+
+// Covered is the log position up to which this queue's records have units.
+// It belongs to the writer.
+func (q *Queue) Covered() int64 { return q.covered }
+
+// Min is the offset of the first readable record.
+func (q *Queue) Min() int64 { return q.min.Load() }
+
+// Max is the offset after the last unit.
+func (q *Queue) Max() int64 { return q.max.Load() }
+
+// FileUnits is how many units one file has.
+func (q *Queue) FileUnits() int64 { return q.seq.FileSize() / UnitSize }
+
+// Flush makes all units durable.
+func (q *Queue) Flush() error {
+	_, err := q.seq.Flush()
+	return err
+}
+
+// DirtyPages is how many pages wait for Flush.
+func (q *Queue) DirtyPages() int64 { return q.seq.DirtyPages() }
+
+// Files lists the queue's files, oldest first.
+func (q *Queue) Files() []*mfile.File { return q.seq.Files() }
+
+// Close closes the files without flushing them.
+func (q *Queue) Close() error { return q.seq.Close() }
+
+// Destroy removes the queue's files and directory; readers can finish.
+func (q *Queue) Destroy() error { return q.seq.Destroy() }
+
+// View is a run of units within one file, held for reading.
+type View struct {
+	f *mfile.File
+	b []byte
+}
+
+// View holds the units from offset to the end of the file they are in, or to
+// the queue's end. It is empty when there is no unit at offset. The caller
+// must release it.
+func (q *Queue) View(offset int64) View {
+	end := q.max.Load()
+	if offset < 0 || offset >= end {
+		return View{}
+	}
+	f := q.seq.Hold(offset * UnitSize)
+	if f == nil {
+		return View{}
+	}
+	b := f.Data()[offset*UnitSize-f.Start() : min(end*UnitSize, f.End())-f.Start()]
+	return View{f: f, b: b}
+}
+
+// Len is the number of units.
+func (v View) Len() int { return len(v.b) / UnitSize }
+
+// At is the i-th unit.
+func (v View) At(i int) Unit { return Get(v.b[i*UnitSize:]) }
+
+// Release ends the use of the view. Releasing an empty one does nothing.
+func (v View) Release() {
+	if v.f != nil {
+		v.f.Release()
+	}
+}
+
+// At reads the unit at offset; false when there is none.
+func (q *Queue) At(offset int64) (Unit, bool) {
+	v := q.View(offset)
+	defer v.Release()
+	if v.Len() == 0 {
+		return Unit{}, false
+	}
+	return v.At(0), true
+}

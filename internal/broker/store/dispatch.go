@@ -1,0 +1,279 @@
+package store
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/store/cq"
+	"github.com/gorocketmq/rocketmq/internal/clock"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+const (
+	retryDispatch = time.Second // between attempts of a follower that failed
+	givesUpAfter  = 30          // attempts until the store refuses new messages
+)
+
+// follower is something that is built from the log, record by record, such as
+// the consume queues. The dispatcher calls it in the order of the log; after
+// a restart it may see records again, and it must know them. With an error
+// the same record comes again.
+type follower interface {
+	follow(r *wire.Record) error
+}
+
+// dispatcher follows the log with one goroutine and owns what is built from
+// it: consume queues are written by it alone.
+type dispatcher struct {
+	log       *commitLog
+	clock     clock.Clock
+	logger    *slog.Logger
+	followers []follower
+	notice    func(r *wire.Record) // after all followers; nil during recovery
+	confirm   func() int64         // how far records may be shown
+
+	// pos is the log position up to which everything is dispatched.
+	pos atomic.Int64
+	// storeTime is the store time of the newest dispatched record, ms.
+	storeTime atomic.Int64
+	// fault is why followers do not get ahead, nil while they do.
+	fault atomic.Pointer[error]
+
+	rec wire.Record // of the goroutine; here so that it is not allocated anew
+
+	idle atomic.Bool // the goroutine sleeps, or is about to
+	kick chan struct{}
+
+	mu       sync.Mutex // guards barriers
+	barriers []barrier
+	waiting  atomic.Int32 // len(barriers)
+}
+
+// barrier is work for the dispatcher once it has dispatched everything before
+// a log position, and nothing after it.
+type barrier struct {
+	at   int64
+	f    func()
+	done chan struct{}
+}
+
+// wake tells the dispatcher that the log has grown. It costs one load while
+// the dispatcher is busy.
+func (d *dispatcher) wake() {
+	if d.idle.Load() && d.idle.CompareAndSwap(true, false) {
+		d.kick <- struct{}{} // has room: one wake per sleep
+	}
+}
+
+// run dispatches until ctx ends.
+func (d *dispatcher) run(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		if err := d.advance(ctx, d.confirm()); err != nil {
+			failures++
+			d.failed(ctx, err, failures)
+			continue
+		}
+		if failures > 0 {
+			failures = 0
+			d.fault.Store(nil)
+			d.logger.Info("consume queues follow the commit log again")
+		}
+		d.idle.Store(true)
+		if d.pos.Load() < d.confirm() || d.due(d.pos.Load()) {
+			if d.idle.CompareAndSwap(true, false) {
+				continue
+			}
+			<-d.kick // somebody saw us idle and sends
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.kick:
+		}
+	}
+}
+
+// failed waits before the next attempt.
+func (d *dispatcher) failed(ctx context.Context, err error, failures int) {
+	if failures == 1 || failures%givesUpAfter == 0 {
+		d.logger.Error("consume queues do not follow the commit log; trying again",
+			"err", err, "attempt", failures, "phy", d.pos.Load())
+	}
+	if failures >= givesUpAfter {
+		d.fault.Store(&err)
+	}
+	again := make(chan struct{})
+	t := d.clock.AfterFunc(retryDispatch, func() { close(again) })
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-again:
+	}
+}
+
+// advance dispatches up to the log position end and runs the barriers on the
+// way. It stops early when ctx ends.
+func (d *dispatcher) advance(ctx context.Context, end int64) error {
+	for {
+		pos := d.pos.Load()
+		d.runBarriers(pos)
+		if pos >= end || ctx.Err() != nil {
+			return nil
+		}
+		if b := d.log.begin(); pos < b {
+			d.pos.Store(b) // cleaned away before it was dispatched
+			continue
+		}
+		f, b := d.log.hold(pos)
+		if f == nil {
+			return nil // closed, or cleaned away just now
+		}
+		if have := end - pos; int64(len(b)) > have {
+			b = b[:have]
+		}
+		err := d.dispatchAll(ctx, b, pos, f.End())
+		f.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// dispatchAll dispatches the records in b, which begins at log position pos
+// in a file that ends at fileEnd, until one is at a barrier, and moves pos
+// behind each.
+func (d *dispatcher) dispatchAll(ctx context.Context, b []byte, pos, fileEnd int64) error {
+	r := &d.rec
+	for len(b) > 0 && ctx.Err() == nil && !d.due(pos) {
+		what, n, reason := scan(b, pos, false, r)
+		switch what {
+		case foundBlank:
+			d.pos.Store(fileEnd)
+			return nil
+		case foundEnd:
+			// Recovery has seen every record before us and appends are ours,
+			// so this is memory or disk gone bad under us.
+			d.logger.Error("commit log is damaged; skipping the rest of the file", "err", d.log.damage(pos, reason), "phy", pos)
+			d.pos.Store(min(fileEnd, pos+int64(len(b))))
+			return nil
+		}
+		for _, f := range d.followers {
+			if err := f.follow(r); err != nil {
+				return err
+			}
+		}
+		b, pos = b[n:], pos+n
+		d.storeTime.Store(r.StoreTime)
+		d.pos.Store(pos)
+		if d.notice != nil {
+			d.notice(r)
+		}
+	}
+	return nil
+}
+
+// at calls f on the dispatcher's goroutine once all before log position pos
+// is dispatched, and returns a channel that is closed then.
+func (d *dispatcher) at(pos int64, f func()) <-chan struct{} {
+	b := barrier{at: pos, f: f, done: make(chan struct{})}
+	d.mu.Lock()
+	d.barriers = append(d.barriers, b)
+	d.waiting.Store(int32(len(d.barriers)))
+	d.mu.Unlock()
+	d.wake()
+	return b.done
+}
+
+// due reports whether a barrier is at or before pos.
+func (d *dispatcher) due(pos int64) bool {
+	if d.waiting.Load() == 0 {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.barriers, func(b barrier) bool { return b.at <= pos })
+}
+
+func (d *dispatcher) runBarriers(pos int64) {
+	if d.waiting.Load() == 0 {
+		return
+	}
+	d.mu.Lock()
+	var due []barrier
+	d.barriers = slices.DeleteFunc(d.barriers, func(b barrier) bool {
+		if b.at <= pos {
+			due = append(due, b)
+			return true
+		}
+		return false
+	})
+	d.waiting.Store(int32(len(d.barriers)))
+	d.mu.Unlock()
+	for _, b := range due {
+		if b.f != nil {
+			b.f()
+		}
+		close(b.done)
+	}
+}
+
+// queueFollower builds the consume queues.
+type queueFollower struct {
+	queues *queueTable
+	delays []time.Duration
+	logger *slog.Logger
+}
+
+// follow implements follower. Half messages and rolled back ones have no
+// place in a queue.
+func (f *queueFollower) follow(r *wire.Record) error {
+	if !inQueue(r.SysFlag) {
+		return nil
+	}
+	q := f.queues.dispatchTo(r.Topic, r.QueueID, r.PhyOffset)
+	if q == nil {
+		return nil
+	}
+	out, err := q.cq.Append(r.QueueOffset, cq.Unit{Phy: r.PhyOffset, Size: r.Size, Tags: tagsCode(r, f.delays)})
+	if out == cq.Gap && err == nil {
+		f.logger.Error("consume queue lacks units before this one", "topic", q.topic, "queue", q.id,
+			"offset", r.QueueOffset, "have", q.cq.Max()-1, "phy", r.PhyOffset)
+	}
+	return err
+}
+
+// inQueue reports whether records with these flags belong into a queue.
+func inQueue(sysFlag int32) bool {
+	t := sysFlag & wire.SysTranMask
+	return t != wire.SysTranPrepared && t != wire.SysTranRollback
+}
+
+// tagsCode is the third field of a record's unit: the hash of its tag, or the
+// time at which a delayed message is due.
+func tagsCode(r *wire.Record, delays []time.Duration) int64 {
+	if string(r.Topic) == wire.TopicSchedule {
+		if v, ok := r.Properties.Lookup(wire.PropDelay); ok {
+			if level, err := strconv.Atoi(string(v)); err == nil && level > 0 {
+				return dueTime(r.StoreTime, level, delays)
+			}
+		}
+	}
+	tags, ok := r.Properties.Lookup(wire.PropTags)
+	if !ok {
+		return 0
+	}
+	return wire.TagsCode(tags)
+}
+
+func dueTime(storeTime int64, level int, delays []time.Duration) int64 {
+	if len(delays) == 0 {
+		return storeTime + 1000
+	}
+	return storeTime + delays[min(level, len(delays))-1].Milliseconds()
+}

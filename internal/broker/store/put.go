@@ -1,0 +1,222 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+const (
+	maxTopic      = wire.MaxTopicV1 // bytes of a topic's name
+	maxRetryTopic = 255             // bytes of a retry topic's name, stored as V2
+
+	// recordSlack is how much longer than a body may be a whole record.
+	recordSlack = 64 << 10
+
+	// keepBuffer bounds the encode buffers that are kept for reuse.
+	keepBuffer = 256 << 10
+)
+
+// buffers are encode buffers: records are built outside the append lock.
+type buffers struct{ pool sync.Pool }
+
+type buffer struct{ b []byte }
+
+func (p *buffers) get() *buffer {
+	if b, ok := p.pool.Get().(*buffer); ok {
+		return b
+	}
+	return &buffer{b: make([]byte, 0, 4<<10)}
+}
+
+func (p *buffers) put(b *buffer) {
+	if cap(b.b) <= keepBuffer {
+		p.pool.Put(b)
+	}
+}
+
+func refuse(s Status, err error) PutResult { return PutResult{Status: s, Err: err} }
+
+// Put appends one message to the log. With a true second result the answer is
+// not there yet: w.Stored will get it. It blocks for the append lock and, when
+// the log needs a new file, for that. It is safe for concurrent use; the
+// order of the log is the order in which callers get the lock.
+//
+// A record can be read through its queue only once the dispatcher has seen
+// it, a moment after Put returns: see [Config.OnArrival].
+func (s *Store) Put(m *Message, w Waiter) (PutResult, bool) {
+	if st, err := s.check(m); err != nil {
+		return refuse(st, err), false
+	}
+	if len(m.Body) > s.cfg.MaxMessageSize {
+		return refuse(MessageIllegal, fmt.Errorf("store: body of %d bytes, the limit is %d", len(m.Body), s.cfg.MaxMessageSize)), false
+	}
+	buf := s.buffers.get()
+	defer s.buffers.put(buf)
+	rec := s.record(m)
+	rec.Body, rec.Properties = m.Body, m.Properties
+	buf.b = wire.AppendRecord(buf.b[:0], &rec)
+	if limit := s.cfg.MaxMessageSize + recordSlack; len(buf.b) > limit {
+		return refuse(MessageIllegal, fmt.Errorf("store: record of %d bytes, the limit is %d", len(buf.b), limit)), false
+	}
+	return s.finish(s.append(m, buf.b, 1), w)
+}
+
+// finish decides whether the answer waits. With asynchronous flush and no
+// replica to wait for it never does.
+func (s *Store) finish(r PutResult, _ Waiter) (PutResult, bool) { return r, false }
+
+// check refuses what must not get into the log, whatever it is.
+func (s *Store) check(m *Message) (Status, error) {
+	if err := s.writable(); err != nil {
+		return ServiceNotAvailable, err
+	}
+	limit := maxTopic
+	if len(m.Topic) > maxTopic && wire.IsRetryTopic(string(m.Topic)) {
+		limit = maxRetryTopic
+	}
+	switch {
+	case len(m.Topic) == 0 || len(m.Topic) > limit:
+		return MessageIllegal, fmt.Errorf("store: topic of %d bytes, want 1 to %d", len(m.Topic), limit)
+	case len(m.Properties) > wire.MaxProperties:
+		return PropertiesSizeExceeded, fmt.Errorf("store: properties of %d bytes, the limit is %d", len(m.Properties), wire.MaxProperties)
+	case m.Body == nil:
+		return MessageIllegal, errors.New("store: message without a body")
+	}
+	return PutOK, nil
+}
+
+// record is what all records made of m have in common. Body, properties and
+// what the append lock decides are left out.
+func (s *Store) record(m *Message) wire.Record {
+	born := m.BornHost
+	if !born.IsValid() {
+		born = s.cfg.StoreHost
+	}
+	return wire.Record{
+		QueueID:        m.QueueID,
+		Flag:           m.Flag,
+		SysFlag:        m.SysFlag,
+		BornTime:       m.BornTime,
+		BornHost:       unmap(born),
+		StoreHost:      unmap(s.cfg.StoreHost),
+		ReconsumeTimes: m.ReconsumeTimes,
+		PreparedOffset: m.PreparedOffset,
+		Topic:          m.Topic,
+	}
+}
+
+func unmap(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
+
+// append puts n encoded records of one message into the log, all or none, and
+// gives them their places: offsets and store time are written into b.
+func (s *Store) append(m *Message, b []byte, n int64) PutResult {
+	if int64(len(b))+wire.BlankSize > s.cfg.CommitLogFileSize {
+		return refuse(MessageIllegal, fmt.Errorf("store: %d bytes of records do not fit into a commit log file of %d", len(b), s.cfg.CommitLogFileSize))
+	}
+	queued := inQueue(m.SysFlag)
+	for {
+		q := s.queues.obtain(m.Topic, m.QueueID, s.log)
+		if q == nil {
+			return refuse(MessageIllegal, fmt.Errorf("store: topic %q and queue %d cannot name a directory", m.Topic, m.QueueID))
+		}
+		if err := s.log.lock(int64(len(b))); err != nil {
+			if errors.Is(err, errClosed) {
+				return refuse(ServiceNotAvailable, err)
+			}
+			return refuse(CreateMappedFileFailed, err)
+		}
+		if q.dead {
+			s.log.mu.Unlock()
+			continue // the topic was deleted just now; begin it anew
+		}
+		r := PutResult{PhyOffset: s.log.end.Load(), StoreTime: s.cfg.Clock.Now().UnixMilli()}
+		if queued {
+			r.QueueOffset = q.next
+			q.next += n
+		}
+		for at, off := 0, r.QueueOffset; at < len(b); at, off = at+recordSize(b[at:]), off+1 {
+			rec := b[at:]
+			wire.PatchQueueOffset(rec, off)
+			wire.PatchPhyOffset(rec, r.PhyOffset+int64(at))
+			wire.PatchStoreTime(rec, r.StoreTime)
+		}
+		r.End = s.log.write(b, r.StoreTime)
+		s.log.mu.Unlock()
+		s.dispatch.wake()
+		return r
+	}
+}
+
+// recordSize reads the size of an encoded record.
+func recordSize(b []byte) int { return int(binary.BigEndian.Uint32(b)) }
+
+// PutBatch appends all messages of a client's batch with consecutive queue
+// offsets and without anything in between, or none of them. m.Body is the
+// batch as the client encoded it; topic, queue, hosts and times are those of
+// m; m.Properties is appended to the properties of each item. The positions
+// of the records are appended to phy and returned as PhyOffsets. Otherwise it
+// is like [Store.Put].
+func (s *Store) PutBatch(m *Message, phy []int64, w Waiter) (PutResult, bool) {
+	if st, err := s.check(m); err != nil {
+		return refuse(st, err), false
+	}
+	if m.SysFlag&wire.SysTranMask != 0 {
+		return refuse(MessageIllegal, errors.New("store: a batch cannot be transactional")), false
+	}
+	if _, ok := wire.Properties(m.Properties).Lookup(wire.PropDelay); ok {
+		return refuse(MessageIllegal, errors.New("store: a batch cannot be delayed")), false
+	}
+	buf, props := s.buffers.get(), s.buffers.get()
+	defer s.buffers.put(buf)
+	defer s.buffers.put(props)
+	buf.b = buf.b[:0]
+	n := int64(0)
+	rec := s.record(m)
+	for it := wire.Batch(m.Body); ; n++ {
+		item, ok, err := it.Next()
+		if err != nil {
+			return refuse(MessageIllegal, fmt.Errorf("store: batch item %d: %w", n, err)), false
+		}
+		if !ok {
+			break
+		}
+		props.b = joinProperties(props.b[:0], item.Properties, m.Properties)
+		if len(props.b) > wire.MaxProperties {
+			return refuse(PropertiesSizeExceeded, fmt.Errorf("store: batch item %d: properties of %d bytes, the limit is %d", n, len(props.b), wire.MaxProperties)), false
+		}
+		rec.Flag, rec.Body, rec.Properties = item.Flag, item.Body, props.b
+		buf.b = wire.AppendRecord(buf.b, &rec)
+		if len(buf.b) > s.cfg.MaxMessageSize {
+			return refuse(MessageIllegal, fmt.Errorf("store: the records of the batch exceed the limit of %d bytes", s.cfg.MaxMessageSize)), false
+		}
+	}
+	if n == 0 {
+		return refuse(MessageIllegal, errors.New("store: empty batch")), false
+	}
+	r := s.append(m, buf.b, n)
+	if r.Status.Stored() {
+		r.PhyOffsets = phy
+		for at := 0; at < len(buf.b); at += recordSize(buf.b[at:]) {
+			r.PhyOffsets = append(r.PhyOffsets, r.PhyOffset+int64(at))
+		}
+	}
+	return s.finish(r, w)
+}
+
+// joinProperties appends two encoded property strings, with the separator
+// that the first one may lack.
+func joinProperties(dst, a, b []byte) []byte {
+	const end = 0x02 // ends a property
+	dst = append(dst, a...)
+	if len(a) > 0 && len(b) > 0 && a[len(a)-1] != end {
+		dst = append(dst, end)
+	}
+	return append(dst, b...)
+}

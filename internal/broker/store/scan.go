@@ -1,0 +1,70 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+// minRecord is the size of the shortest record: IPv4 hosts, no body, a topic
+// length of one byte, no topic and no properties.
+const minRecord = 91
+
+// found is what the bytes at a place in the log are.
+type found uint8
+
+const (
+	foundEnd    found = iota // nothing valid: the log ends here
+	foundRecord              // a record
+	foundBlank               // the filler: the log goes on in the next file
+)
+
+// nothingWritten is the reason for the usual end of a log.
+const nothingWritten = "nothing is written there"
+
+// scan judges what is at the front of b, the rest of a commit log file from
+// log position phy on. For a record it fills in r, whose slices alias b, and
+// returns its length; b may be anything. A record counts only if it is whole
+// and says itself that it belongs at phy: bytes left from before a truncation
+// do not. reason tells why there is no record.
+func scan(b []byte, phy int64, checkCRC bool, r *wire.Record) (what found, n int64, reason string) {
+	if len(b) < wire.BlankSize {
+		return foundEnd, 0, "no room for a record"
+	}
+	if binary.BigEndian.Uint64(b) == 0 {
+		return foundEnd, 0, nothingWritten
+	}
+	size, err := wire.DecodeRecord(b, r)
+	switch {
+	case err == nil:
+	case errors.Is(err, wire.ErrBlank) && size == len(b):
+		return foundBlank, int64(len(b)), ""
+	case errors.Is(err, wire.ErrBlank):
+		return foundEnd, 0, fmt.Sprintf("filler of %d bytes where %d are left", size, len(b))
+	default:
+		return foundEnd, 0, err.Error()
+	}
+	if r.PhyOffset != phy {
+		return foundEnd, 0, fmt.Sprintf("record says it belongs at %d", r.PhyOffset)
+	}
+	if checkCRC && !r.CheckBody() {
+		return foundEnd, 0, "the body does not match its checksum"
+	}
+	return foundRecord, int64(size), ""
+}
+
+// recordStoreTime reads the store time of the record at the front of b; 0 if
+// there is none.
+func recordStoreTime(b []byte) int64 {
+	const bornHost, storeTime = 48, 56
+	if len(b) < minRecord {
+		return 0
+	}
+	at := storeTime
+	if int32(binary.BigEndian.Uint32(b[36:]))&wire.SysBornV6 != 0 {
+		at = bornHost + 20
+	}
+	return int64(binary.BigEndian.Uint64(b[at:]))
+}

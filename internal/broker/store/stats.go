@@ -1,0 +1,43 @@
+package store
+
+// Stats are a store's figures at one moment.
+type Stats struct {
+	MinPhy         int64 // where the oldest commit log file starts
+	MaxPhy         int64 // end of the log
+	Flushed        int64 // log position before which everything is on disk
+	DispatchBehind int64 // bytes of the log that consume queues do not show yet
+	LogFiles       int
+	Queues         int
+	DiskTotal      int64 // bytes of the disk the log is on; 0 if not known
+	DiskAvailable  int64 // bytes of it that are free
+}
+
+// DiskUsed is the used share of the disk, 0 to 1; 0 if not known.
+func (st Stats) DiskUsed() float64 {
+	if st.DiskTotal <= 0 {
+		return 0
+	}
+	return float64(st.DiskTotal-st.DiskAvailable) / float64(st.DiskTotal)
+}
+
+// Stats looks at the store and asks the system about its disk.
+func (s *Store) Stats() Stats {
+	end := s.log.end.Load()
+	st := Stats{
+		MinPhy: s.log.begin(), MaxPhy: end, Flushed: s.flushed.Load(),
+		DispatchBehind: max(0, s.confirmed()-s.dispatch.pos.Load()),
+		LogFiles:       len(s.log.seq.Files()),
+		Queues:         s.queues.count(),
+	}
+	if total, avail, err := s.cfg.FS.Usage(s.cfg.Dir); err == nil {
+		st.DiskTotal, st.DiskAvailable = total, avail
+	}
+	return st
+}
+
+// Topics lists the topics that have queues with records, sorted.
+func (s *Store) Topics() []string { return s.queues.topics() }
+
+// Queues lists the ids of a topic's queues that have ever had a record,
+// sorted.
+func (s *Store) Queues(topic string) []int32 { return s.queues.ids(topic) }

@@ -1,0 +1,236 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
+	"github.com/gorocketmq/rocketmq/internal/run"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+// Store is one open store directory. All methods are safe for concurrent use.
+type Store struct {
+	cfg        Config
+	lock       io.Closer
+	log        *commitLog
+	queues     *queueTable
+	checkpoint *checkpoint // of the queue flusher while it runs
+	dispatch   *dispatcher
+	buffers    buffers
+	group      *run.Group
+
+	flushed     atomic.Int64 // log position that is durable
+	flushedTime atomic.Int64 // store time of the newest durable record, ms
+
+	closed atomic.Bool
+	ending sync.Once
+	endErr error
+}
+
+// Open opens the store in cfg.Dir, or makes one, and returns when it is ready
+// for reading and writing: after recovery, which takes as long as scanning
+// what may not have been flushed, at least the newest file. The directory is
+// locked against other stores and against a Java broker ([mfile.ErrLocked]).
+// Files that cannot belong to a store with these settings are a
+// [*mfile.FormatError]; nothing is changed then.
+func Open(cfg Config) (*Store, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.FS.MkdirAll(cfg.Dir); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	lock, err := cfg.FS.Lock(filepath.Join(cfg.Dir, "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	s := &Store{cfg: cfg, lock: lock, group: run.NewGroup(context.Background())}
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("store: %w", errors.Join(err, s.release()))
+	}
+	s.start()
+	return s, nil
+}
+
+// open loads and recovers.
+func (s *Store) open() error {
+	cfg := &s.cfg
+	aborted, err := wasAborted(cfg.FS, cfg.Dir)
+	if err != nil {
+		return err
+	}
+	seq, err := mfile.OpenSequence(cfg.FS, filepath.Join(cfg.Dir, "commitlog"), cfg.CommitLogFileSize)
+	if err != nil {
+		return err
+	}
+	s.log = newCommitLog(seq)
+	s.queues = newQueueTable(cfg.FS, filepath.Join(cfg.Dir, "consumequeue"), cfg.ConsumeQueueFileSize)
+	if err := s.queues.load(); err != nil {
+		return err
+	}
+	if s.checkpoint, err = openCheckpoint(cfg.FS, cfg.Dir); err != nil {
+		return err
+	}
+	// From here on files change; a crash on the way must be seen as one.
+	if err := cfg.FS.WriteFile(filepath.Join(cfg.Dir, abortFile), strconv.AppendInt(nil, int64(os.Getpid()), 10)); err != nil {
+		return err
+	}
+	s.dispatch = &dispatcher{
+		log: s.log, clock: cfg.Clock, logger: cfg.Logger, confirm: s.confirmed, kick: make(chan struct{}, 1),
+		followers: []follower{&queueFollower{queues: s.queues, delays: cfg.DelayLevels, logger: cfg.Logger}},
+	}
+	return s.recover(aborted)
+}
+
+// start starts the goroutines of a recovered store.
+func (s *Store) start() {
+	if s.cfg.OnArrival != nil {
+		s.dispatch.notice = s.arrived
+	}
+	s.group.Go(s.log.prepare)
+	s.group.Go(s.dispatch.run)
+	s.group.Go(s.flushLogs)
+	s.group.Go(s.flushQueues)
+}
+
+// confirmed is how far the log may be shown to consumers: with asynchronous
+// flush, to its end.
+func (s *Store) confirmed() int64 { return s.log.end.Load() }
+
+// arrived announces a record that has become readable.
+func (s *Store) arrived(r *wire.Record) {
+	if !inQueue(r.SysFlag) {
+		return
+	}
+	s.cfg.OnArrival(Arrival{
+		Topic: r.Topic, QueueID: r.QueueID, Offset: r.QueueOffset,
+		TagsCode: tagsCode(r, s.cfg.DelayLevels), StoreTime: r.StoreTime, Properties: r.Properties,
+	})
+}
+
+// writable is why nothing can be stored now, nil if it can.
+func (s *Store) writable() error {
+	if s.closed.Load() {
+		return errClosed
+	}
+	if err := s.dispatch.fault.Load(); err != nil {
+		return fmt.Errorf("store: consume queues cannot be written: %w", *err)
+	}
+	return nil
+}
+
+// Close ends the store cleanly: no new messages, consume queues brought up to
+// date, everything flushed, abort file removed. It blocks for the disk. With
+// an error the abort file stays, and the next Open recovers as after a crash.
+// Calls after the first one, or after Abandon, do nothing.
+func (s *Store) Close() error {
+	s.ending.Do(func() { s.endErr = s.close() })
+	return s.endErr
+}
+
+func (s *Store) close() error {
+	s.stop()
+	// The dispatcher's goroutine is gone; its work falls to this one. Nobody
+	// can be told of arrivals any more.
+	s.dispatch.notice = nil
+	end := s.log.end.Load()
+	err := s.dispatch.advance(context.Background(), end)
+	if at := s.dispatch.pos.Load(); err == nil && at < end {
+		err = fmt.Errorf("dispatched to %d of %d", at, end)
+	}
+	err = errors.Join(err, s.flushAll(), s.log.dropNext(true))
+	if err == nil {
+		err = s.cfg.FS.Remove(filepath.Join(s.cfg.Dir, abortFile))
+	}
+	if err = errors.Join(err, s.release()); err != nil {
+		return fmt.Errorf("store: close: %w", err)
+	}
+	return nil
+}
+
+// Abandon ends the store as a killed process does: nothing is flushed, the
+// abort file stays. What was written survives, as the system's page cache
+// survives its processes. It is for tests.
+func (s *Store) Abandon() {
+	s.ending.Do(func() {
+		s.stop()
+		_ = s.log.dropNext(false)
+		_ = s.release()
+	})
+}
+
+// stop refuses new work and ends the goroutines.
+func (s *Store) stop() {
+	s.closed.Store(true)
+	s.log.shut()
+	s.group.Stop()
+}
+
+// release closes all files, and then gives the directory back.
+func (s *Store) release() error {
+	var err error
+	if s.log != nil {
+		err = errors.Join(err, s.log.seq.Close())
+	}
+	if s.queues != nil {
+		err = errors.Join(err, s.queues.close())
+	}
+	if s.checkpoint != nil {
+		err = errors.Join(err, s.checkpoint.close())
+	}
+	return errors.Join(err, s.lock.Close())
+}
+
+// WaitDispatched blocks until everything that is in the log now can be read
+// through consume queues.
+func (s *Store) WaitDispatched(ctx context.Context) error {
+	return s.await(ctx, s.dispatch.at(s.log.end.Load(), nil))
+}
+
+// await waits for a barrier of the dispatcher.
+func (s *Store) await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.group.Context().Done():
+		return errClosed
+	}
+}
+
+// DeleteTopic removes a topic's queues and waits until their files are gone.
+// The topic's records stay in the log but can no longer be found. A message
+// for the topic that is put later, or beside the call, begins its queue at
+// offset 0 again. The context bounds the waiting only.
+func (s *Store) DeleteTopic(ctx context.Context, topic string) error {
+	s.log.mu.Lock()
+	end := s.log.end.Load()
+	gone := s.queues.take(topic, end)
+	s.log.mu.Unlock()
+	var err error
+	done := s.dispatch.at(end, func() {
+		for _, q := range gone {
+			err = errors.Join(err, q.cq.Destroy())
+		}
+		s.queues.took(topic, end)
+		// Fails, as it should, when the topic has queues again.
+		_ = s.cfg.FS.Remove(filepath.Join(s.queues.dir, topic))
+	})
+	if werr := s.await(ctx, done); werr != nil {
+		return werr
+	}
+	if err != nil {
+		return fmt.Errorf("store: delete topic %s: %w", topic, err)
+	}
+	return nil
+}
