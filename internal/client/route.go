@@ -45,7 +45,7 @@ func (b Broker) Any(id int64) string {
 type Route struct {
 	Topic    string
 	Version  uint64  // grows with each change of any route of the runtime
-	Publish  []Queue // writable, of brokers with a master; sorted by broker and id
+	Publish  []Queue // writable, of brokers with a master, or as the topic's order configuration fixes them; sorted by broker and id
 	Readable []Queue // readable; sorted likewise
 	Brokers  map[string]Broker
 }

@@ -164,20 +164,44 @@ func (r *Runtime) Signer() wire.Signer { return r.cfg.Signer }
 // Conn returns a live connection to addr, dialing if there is none. It neither
 // locks nor allocates if there is one.
 func (r *Runtime) Conn(ctx context.Context, addr string) (*remoting.Conn, error) {
-	r.start()
-	if r.pool == nil || r.closed() {
-		return nil, ErrClosed
-	}
-	if r.cfg.BeforeRequest != nil {
-		if err := r.cfg.BeforeRequest(ctx); err != nil {
-			return nil, err
-		}
+	if err := r.ready(ctx); err != nil {
+		return nil, err
 	}
 	c, err := r.pool.Get(ctx, addr)
-	if err != nil && r.group.Context().Err() != nil {
+	if err != nil && r.closed() {
 		return nil, ErrClosed
 	}
 	return c, err
+}
+
+// ConnBy is [Runtime.Conn] for callers that keep a deadline without a context:
+// one is made only if there is something to wait for.
+func (r *Runtime) ConnBy(ctx context.Context, addr string, deadline time.Time) (*remoting.Conn, error) {
+	if err := r.ready(ctx); err != nil {
+		return nil, err
+	}
+	if c := r.pool.Lookup(addr); c != nil {
+		return c, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	c, err := r.pool.Get(ctx, addr)
+	if err != nil && r.closed() {
+		return nil, ErrClosed
+	}
+	return c, err
+}
+
+// ready is what every request does first.
+func (r *Runtime) ready(ctx context.Context) error {
+	r.start()
+	if r.pool == nil || r.closed() {
+		return ErrClosed
+	}
+	if r.cfg.BeforeRequest != nil {
+		return r.cfg.BeforeRequest(ctx)
+	}
+	return nil
 }
 
 // Call sends one request to addr and returns the answer if its code is

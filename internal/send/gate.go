@@ -1,0 +1,48 @@
+package send
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+)
+
+// gate counts the sends under way, so that closing can wait for them.
+type gate struct {
+	inside atomic.Int64
+	closed atomic.Bool
+	empty  chan struct{} // one slot: the last one has left after closing
+}
+
+func (g *gate) init() { g.empty = make(chan struct{}, 1) }
+
+// enter reports whether the gate is open. If so, leave must follow.
+func (g *gate) enter() bool {
+	g.inside.Add(1)
+	if g.closed.Load() {
+		g.leave()
+		return false
+	}
+	return true
+}
+
+func (g *gate) leave() {
+	if g.inside.Add(-1) == 0 && g.closed.Load() {
+		select {
+		case g.empty <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// close shuts the gate and waits until nobody is inside.
+func (g *gate) close(ctx context.Context) error {
+	g.closed.Store(true)
+	for g.inside.Load() > 0 {
+		select {
+		case <-g.empty:
+		case <-ctx.Done():
+			return fmt.Errorf("producer: %d sends are still under way: %w", g.inside.Load(), context.Cause(ctx))
+		}
+	}
+	return nil
+}

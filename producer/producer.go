@@ -1,0 +1,97 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/bridge"
+	"github.com/gorocketmq/rocketmq/internal/send"
+)
+
+// Producer sends messages to any number of topics. All methods are safe for
+// concurrent use.
+type Producer struct {
+	pipe    *send.Pipeline
+	release func()
+
+	closing  sync.Once
+	closeErr error
+}
+
+// New returns a producer on c, which will close it if it is still open then.
+// It does no I/O. Bad options are all reported at once, as
+// rocketmq.ErrInvalidOption.
+func New(c *rocketmq.Client, opts ...Option) (*Producer, error) {
+	h := bridge.Of(c)
+	if h == nil {
+		return nil, errors.New("producer: the client is nil")
+	}
+	cfg := defaultConfig()
+	for _, o := range opts {
+		if o != nil {
+			o(&cfg)
+		}
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	p := &Producer{pipe: send.New(send.Config{
+		Handle:     h,
+		Group:      cfg.group,
+		Total:      cfg.total,
+		Attempt:    cfg.attempt,
+		Retries:    cfg.retries,
+		Selector:   cfg.selector,
+		AutoCreate: cfg.autoCreate,
+		WeakAck:    cfg.weakAck,
+	})}
+	release, err := h.Adopt(p.Close)
+	if err != nil {
+		return nil, fmt.Errorf("producer: %w", errors.Join(err, p.pipe.Close(context.Background())))
+	}
+	p.release = release
+	return p, nil
+}
+
+// Send sends one message and waits until the broker has stored it. The message
+// is not changed, and not read any more once Send has returned.
+//
+// It blocks until the answer, the end of ctx or of the total timeout
+// ([WithTimeout]), attempts on other brokers included. When ctx ends first, the
+// message may have been stored all the same.
+//
+// Errors: rocketmq.ErrInvalidMessage for a message that is refused before
+// sending (see Message.Validate), else a *rocketmq.SendError that lists the
+// attempts and matches what happened: ErrTopicNotFound (with the
+// *rocketmq.RouteError), ErrNoQueue, ErrNameServer, ErrBusy, ErrUnavailable,
+// ErrConnection, ErrTimeout, a *rocketmq.BrokerError. ErrNotDurable comes with
+// a complete Result. After Close it is ErrClosed.
+func (p *Producer) Send(ctx context.Context, m *rocketmq.Message, opts ...SendOption) (Result, error) {
+	r, err := p.pipe.Send(ctx, m, target(opts))
+	return Result{
+		MessageID: r.MessageID, OffsetID: r.OffsetID, TransactionID: r.TransactionID,
+		Queue: r.Queue, Offset: r.Offset, Status: Status(r.Status), RecallHandle: r.RecallHandle,
+	}, err
+}
+
+// Queues are the queues that messages of a topic can go to now, sorted by
+// broker and id. The slice is the caller's.
+func (p *Producer) Queues(ctx context.Context, topic string) ([]rocketmq.Queue, error) {
+	return p.pipe.Queues(ctx, topic)
+}
+
+// Close refuses further sends, waits for those under way as long as ctx allows
+// and leaves the producer group. It may be called more than once and
+// concurrently; all calls return the first one's error. The client stays open.
+func (p *Producer) Close(ctx context.Context) error {
+	p.closing.Do(func() {
+		p.closeErr = p.pipe.Close(ctx)
+		if p.release != nil {
+			p.release()
+		}
+	})
+	return p.closeErr
+}
