@@ -1,0 +1,105 @@
+package offsets_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/offsets"
+	"github.com/gorocketmq/rocketmq/internal/clock"
+)
+
+var (
+	group = []byte("CG")
+	topic = []byte("T")
+)
+
+func newTable() *offsets.Table {
+	return offsets.New(clock.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
+}
+
+func TestCommitGoesBothWays(t *testing.T) {
+	table := newTable()
+	_, ok := table.Offset(group, topic, 0)
+	require.False(t, ok)
+	for _, off := range []int64{5, 3, 0} {
+		require.True(t, table.Commit(group, topic, 0, off))
+		got, ok := table.Offset(group, topic, 0)
+		require.True(t, ok)
+		require.Equal(t, off, got)
+	}
+	require.True(t, table.TakeChanged())
+	require.True(t, table.Commit(group, topic, 0, 0))
+	require.False(t, table.TakeChanged(), "the same offset again is no change")
+}
+
+func TestResetIsToldOnceAndSwallowsCommits(t *testing.T) {
+	table := newTable()
+	table.Commit(group, topic, 1, 90)
+	_, ok := table.BeginPull(group, topic, 1, 90)
+	require.False(t, ok)
+
+	table.Reset(group, topic, 1, 10)
+	require.False(t, table.Commit(group, topic, 1, 95))
+	off, _ := table.Offset(group, topic, 1)
+	require.EqualValues(t, 10, off)
+	off, ok = table.BeginPull(group, topic, 1, 90)
+	require.True(t, ok)
+	require.EqualValues(t, 10, off)
+	_, ok = table.BeginPull(group, topic, 1, 90)
+	require.False(t, ok)
+	require.True(t, table.Commit(group, topic, 1, 11))
+}
+
+func TestPullsAloneAreNoOffsets(t *testing.T) {
+	table := newTable()
+	table.BeginPull(group, topic, 0, 7)
+	require.EqualValues(t, 7, table.PullOffset(group, topic, 0))
+	require.Zero(t, table.PullOffset(group, []byte("other"), 0))
+	_, ok := table.Offset(group, topic, 0)
+	require.False(t, ok)
+	require.Empty(t, table.Topics("CG"))
+	require.Empty(t, table.Groups("T"))
+	require.Empty(t, table.Snapshot().Offsets)
+}
+
+func TestRemove(t *testing.T) {
+	table := newTable()
+	table.Commit(group, topic, 0, 1)
+	table.Commit([]byte("Other"), topic, 0, 1)
+	table.Commit(group, []byte("T2"), 0, 1)
+	require.Equal(t, []string{"CG", "Other"}, table.Groups("T"))
+	require.Equal(t, []string{"T", "T2"}, table.Topics("CG"))
+	table.RemoveTopic("T")
+	require.Empty(t, table.Groups("T"))
+	require.Equal(t, []string{"T2"}, table.Topics("CG"))
+	table.RemoveGroup("CG")
+	require.Empty(t, table.Topics("CG"))
+}
+
+func TestFileRoundTrip(t *testing.T) {
+	table := newTable()
+	table.Commit(group, topic, 0, 12)
+	table.Commit(group, topic, 1, 7)
+	table.Commit(group, []byte("%RETRY%CG"), 0, 1)
+	again := newTable()
+	require.NoError(t, again.Decode(table.Encode()))
+	require.Equal(t, table.Snapshot(), again.Snapshot())
+	require.Error(t, again.Decode([]byte("{")))
+}
+
+func TestVersionStepsWithCommits(t *testing.T) {
+	table := newTable()
+	for i := range 1000 {
+		table.Commit(group, topic, 0, int64(i+1))
+	}
+	require.EqualValues(t, 2, table.Snapshot().Version.Counter)
+}
+
+func TestCommitDoesNotAllocate(t *testing.T) {
+	table := newTable()
+	table.Commit(group, topic, 0, 1)
+	n := int64(1)
+	require.Zero(t, testing.AllocsPerRun(100, func() { n++; table.Commit(group, topic, 0, n) }))
+}
