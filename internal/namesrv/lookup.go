@@ -1,6 +1,7 @@
 package namesrv
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -134,4 +135,25 @@ func (t *tables) systemTopics() (names []string, addr string) {
 		return names, addrs[lowest(addrs)]
 	}
 	return names, ""
+}
+
+// waitBroker blocks until a broker name has a live master.
+func (t *tables) waitBroker(ctx context.Context, name string) error {
+	for {
+		t.mu.Lock()
+		if b := t.brokers[name]; b != nil && b.Addrs[0] != "" {
+			t.mu.Unlock()
+			return nil
+		}
+		if t.news == nil {
+			t.news = make(chan struct{})
+		}
+		news := t.news
+		t.mu.Unlock()
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }

@@ -175,6 +175,12 @@ func (s *Server) hostPort() (host, port string) {
 	return host, port
 }
 
+// WaitBroker blocks until a master of the given broker name is registered, or
+// ctx ends.
+func (s *Server) WaitBroker(ctx context.Context, name string) error {
+	return s.tables.waitBroker(ctx, name)
+}
+
 // Close ends all connections and returns when nothing of the server runs any
 // more, or when ctx ends. It may be called again.
 func (s *Server) Close(ctx context.Context) error {

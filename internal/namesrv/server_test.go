@@ -115,6 +115,20 @@ func TestReconnectedBrokerStays(t *testing.T) {
 	require.Equal(t, wire.RespSuccess, next.routeCode("T"))
 }
 
+func TestWaitBroker(t *testing.T) {
+	s := start(t, Config{})
+	done := make(chan error, 1)
+	go func() { done <- s.WaitBroker(t.Context(), "a") }()
+	c := dial(t, s)
+	c.registerOn("b", 0, "h:2", 1)
+	c.registerOn("a", 1, "h:3", 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.WaitBroker(ctx, "a"), context.Canceled, "a slave is not enough")
+	c.registerOn("a", 0, "h:1", 1)
+	require.NoError(t, <-done)
+}
+
 func TestSeveralNameServersAreIndependent(t *testing.T) {
 	var all []*raw
 	for range 3 {

@@ -43,6 +43,8 @@ type tables struct {
 	// encoded are routes as they go out. Any change that a route could show
 	// drops them all: changes are rare, questions are not.
 	encoded map[routeKey][]byte
+
+	news chan struct{} // closed at the next change; nil: nobody waits
 }
 
 type routeKey struct {
@@ -61,7 +63,13 @@ func newTables() *tables {
 }
 
 // changed must be called with mu held for writing.
-func (t *tables) changed() { clear(t.encoded) }
+func (t *tables) changed() {
+	clear(t.encoded)
+	if t.news != nil {
+		close(t.news)
+		t.news = nil
+	}
+}
 
 // setOrder replaces the order configuration that routes carry.
 func (t *tables) setOrder(conf map[string]string) {
