@@ -272,14 +272,14 @@ func publicJoin(err error, parts []error) error {
 	return errors.Join(out...)
 }
 
-func init() {
-	bridge.Of = func(c any) *bridge.Handle {
-		if c, ok := c.(*Client); ok && c != nil {
-			return c.handle
-		}
-		return nil
+// The other packages of this module reach inside a Client through the bridge.
+var _ = bridge.Register(inside, publicError)
+
+func inside(c any) *bridge.Handle {
+	if c, ok := c.(*Client); ok && c != nil {
+		return c.handle
 	}
-	bridge.PublicError = publicError
+	return nil
 }
 
 var _ wire.Signer = (*signer)(nil)

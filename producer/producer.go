@@ -48,7 +48,7 @@ func New(c *rocketmq.Client, opts ...Option) (*Producer, error) {
 		AutoCreate: cfg.autoCreate,
 		WeakAck:    cfg.weakAck,
 	})}
-	release, err := h.Adopt(p.Close)
+	release, err := h.Adopt(p.pipe.Close)
 	if err != nil {
 		return nil, fmt.Errorf("producer: %w", errors.Join(err, p.pipe.Close(context.Background())))
 	}
@@ -89,9 +89,7 @@ func (p *Producer) Queues(ctx context.Context, topic string) ([]rocketmq.Queue, 
 func (p *Producer) Close(ctx context.Context) error {
 	p.closing.Do(func() {
 		p.closeErr = p.pipe.Close(ctx)
-		if p.release != nil {
-			p.release()
-		}
+		p.release()
 	})
 	return p.closeErr
 }

@@ -21,11 +21,22 @@ type Handle struct {
 	Adopt func(close func(ctx context.Context) error) (release func(), err error)
 }
 
-// Set by package rocketmq when it is initialized, never changed after that.
+// Written once, while package rocketmq is initialized.
 var (
-	// Of returns the inside of a *rocketmq.Client, nil for anything else.
-	Of func(c any) *Handle
-	// PublicError turns the errors of internal/client and internal/remoting
-	// into those that package rocketmq exports. Others stay as they are.
-	PublicError func(err error) error
+	of     func(c any) *Handle
+	public func(err error) error
 )
+
+// Register is called by package rocketmq as a part of its initialization.
+func Register(inside func(c any) *Handle, publicError func(err error) error) struct{} {
+	of, public = inside, publicError
+	return struct{}{}
+}
+
+// Of returns the inside of a *rocketmq.Client, nil for anything else and for
+// a nil client.
+func Of(c any) *Handle { return of(c) }
+
+// PublicError turns the errors of internal/client and internal/remoting into
+// those that package rocketmq exports. Others stay as they are.
+func PublicError(err error) error { return public(err) }
