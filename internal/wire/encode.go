@@ -224,19 +224,24 @@ func (e *Encoder) mark(encoding int) {
 const upperHex = "0123456789ABCDEF"
 
 // appendEscaped appends s as the inside of a JSON string the way fastjson
-// writes it: raw UTF-8, escapes only where they are needed.
+// writes it: raw UTF-8, escapes for control characters and line ends only.
 func appendEscaped[T string | []byte](b []byte, s T) []byte {
 	at := 0
 	for i := 0; i < len(s); i++ {
 		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' && c < utf8.RuneSelf {
+		if c >= 0x20 && c != '"' && c != '\\' && c < 0x7F {
 			continue
 		}
 		if c >= utf8.RuneSelf {
-			// U+2028 and U+2029 (E2 80 A8, E2 80 A9) end a line in JavaScript.
-			if c == 0xE2 && i+2 < len(s) && s[i+1] == 0x80 && s[i+2]&^1 == 0xA8 {
+			switch {
+			case c == 0xC2 && i+1 < len(s) && s[i+1]&^0x1F == 0x80: // U+0080 to U+009F are control characters too
 				b = append(b, s[at:i]...)
-				b = append(b, '\\', 'u', '2', '0', '2', s[i+2]-0xA8+'8')
+				b = appendUnicode(b, rune(s[i+1]))
+				i++
+				at = i + 1
+			case c == 0xE2 && i+2 < len(s) && s[i+1] == 0x80 && s[i+2]&^1 == 0xA8: // U+2028, U+2029 end lines in JavaScript
+				b = append(b, s[at:i]...)
+				b = appendUnicode(b, 0x2000|rune(s[i+2]&0x3F))
 				i += 2
 				at = i + 1
 			}
@@ -258,7 +263,7 @@ func appendEscaped[T string | []byte](b []byte, s T) []byte {
 		case '\t':
 			b = append(b, '\\', 't')
 		default:
-			b = append(b, '\\', 'u', '0', '0', upperHex[c>>4], upperHex[c&15])
+			b = appendUnicode(b, rune(c))
 		}
 	}
 	return append(b, s[at:]...)
