@@ -1,0 +1,158 @@
+package broker
+
+import (
+	"strings"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/clients"
+	"github.com/gorocketmq/rocketmq/internal/filter"
+	"github.com/gorocketmq/rocketmq/internal/remoting"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+// Clients: HEART_BEAT (34), UNREGISTER_CLIENT (35), GET_CONSUMER_LIST_BY_GROUP
+// (38), CHECK_CLIENT_CONFIG (46); sends NOTIFY_CONSUMER_IDS_CHANGED (40).
+//
+// Read: the bodies of 34 and 46, the fields of 35 and 38.
+//
+// Answers: 0, to 34 with IS_SUPPORT_HEART_BEAT_V2 and IS_SUB_CHANGE, to 38 with
+// the list; 1 malformed, 38: nobody there, 46: SQL filter; 23 46: bad tags.
+//
+// These run on the connection's reader, so that a client's heartbeat counts
+// before what it sends next, and before the end of its connection. Unlike
+// Apache the list of 38 has an id only once, however many connections say so,
+// and is sorted; IS_SUB_CHANGE says whether anything changed (Apache says true
+// to every plain heartbeat of a group).
+
+func (b *Broker) handleHeartbeat(r *remoting.Request) {
+	f := r.Frame()
+	hb, err := wire.DecodeHeartbeat(f.Body)
+	if malformed(r, err) {
+		return
+	}
+	if hb.ClientID == "" {
+		r.Reply(wire.RespSystemError, "heartbeat has no clientID", nil, nil)
+		return
+	}
+	c := clients.Client{ID: hb.ClientID, Conn: r.Conn(), Language: f.Language, Version: f.Version}
+	changed := false
+	for i := range hb.Consumers {
+		if b.consumerHeartbeat(&hb.Consumers[i], c, hb.WithoutSub) {
+			changed = true
+		}
+	}
+	for _, group := range hb.Producers {
+		b.clients.Producer(group, c)
+	}
+	r.Reply(wire.RespSuccess, "", &wire.HeartbeatResponse{V2: true, SubChanged: changed}, nil)
+}
+
+func (b *Broker) consumerHeartbeat(d *wire.ConsumerData, c clients.Client, keepSubs bool) bool {
+	g, created := b.groups.Get([]byte(d.Group))
+	if created {
+		b.saveGroups()
+	}
+	if g == nil {
+		return false // as in 5.x; its pulls are told
+	}
+	if g.RetryQueues > 0 {
+		var unit int32
+		if d.UnitMode {
+			unit = wire.TopicUnitSub
+		}
+		b.createTopic(wire.RetryTopic(d.Group), g.RetryQueues, wire.PermRead|wire.PermWrite, unit)
+	}
+	ch, changed := b.clients.Consumer(*d, c, keepSubs)
+	if changed && d.Model != wire.Broadcasting {
+		b.notify(ch)
+	}
+	return changed
+}
+
+// notify tells the members of a group to share out the queues anew. It never
+// blocks; a member that cannot be told finds out at its next rebalance.
+func (b *Broker) notify(ch clients.Change) {
+	if len(ch.Notify) == 0 || !b.cfg.NotifyChanges {
+		return
+	}
+	if g := b.groups.Lookup(ch.Group); g != nil && !g.NotifyConsumerIDsChanged {
+		return
+	}
+	cmd := &wire.Command{Code: wire.ReqNotifyConsumerIdsChanged, Ext: &wire.GroupRequest{Group: ch.Group}}
+	for _, c := range ch.Notify {
+		if err := c.(*remoting.Conn).CallOneway(cmd); err != nil {
+			b.log.Debug("member not notified", "group", ch.Group, "addr", c.Remote(), "err", err)
+		}
+	}
+}
+
+func (b *Broker) handleUnregister(r *remoting.Request) {
+	var req wire.UnregisterClientRequest
+	if malformed(r, req.DecodeExt(r.Frame())) {
+		return
+	}
+	if req.ProducerGroup != "" {
+		b.clients.RemoveProducer(req.ProducerGroup, r.Conn())
+	}
+	if req.ConsumerGroup != "" {
+		b.gone(b.clients.RemoveConsumer(req.ConsumerGroup, r.Conn()))
+	}
+	r.Reply(wire.RespSuccess, "", nil, nil)
+}
+
+// gone notifies those who are left in a group.
+func (b *Broker) gone(ch clients.Change, removed bool) {
+	if g, ok := b.clients.Group(ch.Group); removed && ok && !g.Broadcasting() {
+		b.notify(ch)
+	}
+}
+
+// disconnected is called once when a client's connection has ended.
+func (b *Broker) disconnected(c *remoting.Conn, _ error) {
+	b.polls.drop(c)
+	for _, ch := range b.clients.RemoveConn(c) {
+		b.gone(ch, true)
+	}
+}
+
+// expireClients drops the clients that have been silent for too long.
+func (b *Broker) expireClients() {
+	dead, changes := b.clients.Expire(b.cfg.ClientExpiry)
+	for _, c := range dead {
+		b.log.Info("client expired", "addr", c.Remote())
+		c.(*remoting.Conn).Close(errExpired)
+	}
+	for _, ch := range changes {
+		b.gone(ch, true)
+	}
+}
+
+func (b *Broker) handleConsumerList(r *remoting.Request) {
+	var req wire.GroupRequest
+	if malformed(r, req.DecodeExt(r.Frame())) {
+		return
+	}
+	ids := b.clients.ConsumerIDs(req.Group)
+	if len(ids) == 0 {
+		r.Reply(wire.RespSystemError, "no consumer for this group, "+req.Group, nil, nil)
+		return
+	}
+	list := wire.ConsumerList{IDs: ids}
+	r.Reply(wire.RespSuccess, "", nil, list.AppendJSON(nil))
+}
+
+func (b *Broker) handleCheckClient(r *remoting.Request) {
+	body, err := wire.DecodeCheckClientConfigBody(r.Frame().Body)
+	if malformed(r, err) {
+		return
+	}
+	s := body.Subscription
+	if s.ExprType != "" && !strings.EqualFold(s.ExprType, filter.TypeTag) {
+		r.Reply(wire.RespSystemError, noSQL, nil, nil)
+		return
+	}
+	if _, err := filter.Parse(s.Expr); err != nil {
+		r.Reply(wire.RespSubscriptionParseFailed, err.Error(), nil, nil)
+		return
+	}
+	r.Reply(wire.RespSuccess, "", nil, nil)
+}

@@ -1,0 +1,204 @@
+package broker
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// setting ties one key of broker.conf to a field of Config.
+type setting struct {
+	key string
+	get func(c *Config) string
+	set func(c *Config, v string) error
+}
+
+// settings are the keys the broker understands, sorted. They are read by
+// [Config.Set] and listed by GET_BROKER_CONFIG (26).
+func settings() []setting {
+	s := []setting{
+		text("brokerName", func(c *Config) *string { return &c.Name }),
+		text("brokerClusterName", func(c *Config) *string { return &c.Cluster }),
+		number("brokerId", func(c *Config) *int64 { return &c.ID }),
+		{"brokerIP1", func(c *Config) string { h, _, _ := net.SplitHostPort(c.AdvertiseAddr); return h }, setHost((*Config).advertise)},
+		{"bindAddress", func(c *Config) string { h, _, _ := net.SplitHostPort(c.Listen); return h }, setHost((*Config).listen)},
+		{"listenPort", func(c *Config) string { _, p, _ := net.SplitHostPort(c.Listen); return p }, setPort},
+		{"namesrvAddr", func(c *Config) string { return strings.Join(c.NameServers, ";") }, func(c *Config, v string) error {
+			c.NameServers = strings.FieldsFunc(v, func(r rune) bool { return r == ';' || r == ',' || r == ' ' })
+			return nil
+		}},
+		boolean("autoCreateTopicEnable", func(c *Config) *bool { return &c.AutoCreateTopic }),
+		boolean("autoCreateSubscriptionGroup", func(c *Config) *bool { return &c.AutoCreateGroup }),
+		boolean("clusterTopicEnable", func(c *Config) *bool { return &c.ClusterTopic }),
+		boolean("brokerTopicEnable", func(c *Config) *bool { return &c.BrokerTopic }),
+		boolean("traceTopicEnable", func(c *Config) *bool { return &c.TraceTopic }),
+		boolean("traceOn", func(c *Config) *bool { return &c.TraceOn }),
+		boolean("longPollingEnable", func(c *Config) *bool { return &c.LongPolling }),
+		boolean("notifyConsumerIdsChangedEnable", func(c *Config) *bool { return &c.NotifyChanges }),
+		boolean("slaveReadEnable", func(c *Config) *bool { return &c.SlaveRead }),
+		number("defaultTopicQueueNums", func(c *Config) *int32 { return &c.DefaultTopicQueues }),
+		number("brokerPermission", func(c *Config) *int32 { return &c.Permission }),
+		text("regionId", func(c *Config) *string { return &c.Region }),
+		{"startAcceptSendRequestTimeStamp", func(c *Config) string {
+			if c.AcceptSendFrom.IsZero() {
+				return "0"
+			}
+			return strconv.FormatInt(c.AcceptSendFrom.UnixMilli(), 10)
+		}, func(c *Config, v string) error {
+			ms, err := strconv.ParseInt(v, 10, 64)
+			if ms > 0 {
+				c.AcceptSendFrom = time.UnixMilli(ms)
+			}
+			return err
+		}},
+		millis("registerNameServerPeriod", func(c *Config) *time.Duration { return &c.RegisterEvery }),
+		millis("registerBrokerTimeoutMills", func(c *Config) *time.Duration { return &c.RegisterTimeout }),
+		millis("channelExpiredTimeout", func(c *Config) *time.Duration { return &c.ClientExpiry }),
+		millis("flushConsumerOffsetInterval", func(c *Config) *time.Duration { return &c.OffsetFlushEvery }),
+		millis("shortPollingTimeMills", func(c *Config) *time.Duration { return &c.ShortPolling }),
+		{"serverChannelMaxIdleTimeSeconds", func(c *Config) string { return strconv.Itoa(int(c.IdleTimeout / time.Second)) }, func(c *Config, v string) error {
+			n, err := strconv.Atoi(v)
+			c.IdleTimeout = time.Duration(n) * time.Second
+			return err
+		}},
+		text("storePathRootDir", func(c *Config) *string { return &c.Store.Dir }),
+		number("mappedFileSizeCommitLog", func(c *Config) *int64 { return &c.Store.CommitLogFileSize }),
+		number("mappedFileSizeConsumeQueue", func(c *Config) *int64 { return &c.Store.ConsumeQueueFileSize }),
+		number("maxMessageSize", func(c *Config) *int { return &c.Store.MaxMessageSize }),
+		millis("flushIntervalCommitLog", func(c *Config) *time.Duration { return &c.Store.FlushInterval }),
+		number("flushCommitLogLeastPages", func(c *Config) *int { return &c.Store.FlushLeastPages }),
+		millis("flushCommitLogThoroughInterval", func(c *Config) *time.Duration { return &c.Store.FlushThorough }),
+		millis("flushIntervalConsumeQueue", func(c *Config) *time.Duration { return &c.Store.QueueFlushInterval }),
+		number("flushConsumeQueueLeastPages", func(c *Config) *int { return &c.Store.QueueFlushLeastPages }),
+		millis("flushConsumeQueueThoroughInterval", func(c *Config) *time.Duration { return &c.Store.QueueFlushThorough }),
+		number("maxTransferBytesOnMessageInMemory", func(c *Config) *int { return &c.Store.MemoryTransferBytes }),
+		number("maxTransferCountOnMessageInMemory", func(c *Config) *int { return &c.Store.MemoryTransferCount }),
+		number("maxTransferBytesOnMessageInDisk", func(c *Config) *int { return &c.Store.DiskTransferBytes }),
+		number("maxTransferCountOnMessageInDisk", func(c *Config) *int { return &c.Store.DiskTransferCount }),
+		number("maxFilterMessageSize", func(c *Config) *int { return &c.Store.FilterBytes }),
+	}
+	slices.SortFunc(s, func(a, b setting) int { return strings.Compare(a.key, b.key) })
+	return s
+}
+
+// Set sets one key of broker.conf. known is false for a key that this broker
+// does not understand, which is no error: Apache ignores such keys, too.
+func (c *Config) Set(key, value string) (known bool, err error) {
+	all := settings()
+	i, ok := slices.BinarySearchFunc(all, key, func(s setting, k string) int { return strings.Compare(s.key, k) })
+	if !ok {
+		return false, nil
+	}
+	if err := all[i].set(c, strings.TrimSpace(value)); err != nil {
+		return true, fmt.Errorf("%s=%s: %w", key, value, err)
+	}
+	return true, nil
+}
+
+// Load reads a broker.conf: lines of key=value, # for comments. It returns the
+// keys that this broker does not understand.
+func (c *Config) Load(conf string) (unknown []string, err error) {
+	n := 0
+	for line := range strings.Lines(conf) {
+		n++
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' || line[0] == '!' {
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return unknown, fmt.Errorf("line %d: %q is not key=value", n, line)
+		}
+		key = strings.TrimSpace(key)
+		known, err := c.Set(key, value)
+		if err != nil {
+			return unknown, fmt.Errorf("line %d: %w", n, err)
+		}
+		if !known {
+			unknown = append(unknown, key)
+		}
+	}
+	return unknown, nil
+}
+
+// properties is the configuration as GET_BROKER_CONFIG answers it.
+func (c *Config) properties() []byte {
+	var b []byte
+	for _, s := range settings() {
+		b = append(append(append(append(b, s.key...), '='), s.get(c)...), '\n')
+	}
+	return b
+}
+
+func text(key string, field func(*Config) *string) setting {
+	return setting{key, func(c *Config) string { return *field(c) }, func(c *Config, v string) error {
+		*field(c) = v
+		return nil
+	}}
+}
+
+func boolean(key string, field func(*Config) *bool) setting {
+	return setting{key, func(c *Config) string { return strconv.FormatBool(*field(c)) }, func(c *Config, v string) error {
+		*field(c) = strings.EqualFold(v, "true")
+		return nil
+	}}
+}
+
+func number[T int | int32 | int64](key string, field func(*Config) *T) setting {
+	return setting{key, func(c *Config) string { return strconv.FormatInt(int64(*field(c)), 10) }, func(c *Config, v string) error {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err == nil && int64(T(n)) != n {
+			err = strconv.ErrRange
+		}
+		*field(c) = T(n)
+		return err
+	}}
+}
+
+func millis(key string, field func(*Config) *time.Duration) setting {
+	return setting{key, func(c *Config) string { return strconv.FormatInt(field(c).Milliseconds(), 10) }, func(c *Config, v string) error {
+		n, err := strconv.ParseInt(v, 10, 64)
+		*field(c) = time.Duration(n) * time.Millisecond
+		return err
+	}}
+}
+
+// listen and advertise are the addresses that bindAddress, listenPort and
+// brokerIP1 make up together, in any order.
+func (c *Config) listen(host, port string) {
+	h, p, _ := net.SplitHostPort(c.Listen)
+	def(&host, h)
+	def(&port, p)
+	c.Listen = net.JoinHostPort(host, port)
+}
+
+func (c *Config) advertise(host, port string) {
+	h, p, _ := net.SplitHostPort(c.AdvertiseAddr)
+	if p == "" {
+		_, p, _ = net.SplitHostPort(c.Listen)
+	}
+	def(&host, h)
+	def(&port, p)
+	if host != "" {
+		c.AdvertiseAddr = net.JoinHostPort(host, port)
+	}
+}
+
+func setHost(apply func(c *Config, host, port string)) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		apply(c, v, "")
+		return nil
+	}
+}
+
+func setPort(c *Config, v string) error {
+	if n, err := strconv.Atoi(v); err != nil || n < 0 || n > 65535 {
+		return fmt.Errorf("not a port")
+	}
+	c.listen("", v)
+	c.advertise("", v)
+	return nil
+}

@@ -1,0 +1,128 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/store"
+	"github.com/gorocketmq/rocketmq/internal/clock"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+// Config says who a broker is, where it listens and stores, and how it
+// behaves. Start from [DefaultConfig], which has the defaults of Apache's
+// BrokerConfig; the zero value has auto-creation and long polling off. Names
+// in brackets are the keys of broker.conf, see [Config.Set].
+type Config struct {
+	Name    string // brokerName
+	Cluster string // brokerClusterName
+	ID      int64  // brokerId: 0 is the master
+
+	// Listen is the address to listen on (bindAddress, listenPort). Port 0
+	// takes a free one. Ignored if Listener is given.
+	Listen string
+	// Listener, if not nil, is used instead of listening on Listen. The broker
+	// closes it.
+	Listener net.Listener
+	// AdvertiseAddr is the host:port that clients are told (brokerIP1). Empty:
+	// the listener's address, with one of this machine's in place of 0.0.0.0.
+	AdvertiseAddr string
+	// NameServers are the addresses to register with (namesrvAddr).
+	NameServers []string
+	// Dial makes the connections to name servers. Nil: TCP.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// Store says where and how messages are kept. Clock, Logger, StoreHost and
+	// OnArrival are set by the broker. Config files are in Store.Dir/config.
+	Store store.Config
+
+	AutoCreateTopic    bool          // autoCreateTopicEnable: topics appear when first sent to
+	AutoCreateGroup    bool          // autoCreateSubscriptionGroup
+	DefaultTopicQueues int32         // defaultTopicQueueNums: at most this many for a topic that appears
+	Permission         int32         // brokerPermission: 4 read, 2 write; 4 alone drains the broker
+	ClusterTopic       bool          // clusterTopicEnable
+	BrokerTopic        bool          // brokerTopicEnable
+	TraceTopic         bool          // traceTopicEnable
+	TraceOn            bool          // traceOn: tells clients that traces are welcome
+	Region             string        // regionId
+	AcceptSendFrom     time.Time     // startAcceptSendRequestTimeStamp: sends before are refused
+	RegisterEvery      time.Duration // registerNameServerPeriod, 10 s to 60 s
+	RegisterTimeout    time.Duration // registerBrokerTimeoutMills
+	ClientExpiry       time.Duration // channelExpiredTimeout: a client without a heartbeat for so long is dropped
+	OffsetFlushEvery   time.Duration // flushConsumerOffsetInterval
+	LongPolling        bool          // longPollingEnable
+	ShortPolling       time.Duration // shortPollingTimeMills: how long pulls are held with long polling off
+	NotifyChanges      bool          // notifyConsumerIdsChangedEnable
+	SlaveRead          bool          // slaveReadEnable: suggest the slave to readers far behind
+	IdleTimeout        time.Duration // serverChannelMaxIdleTimeSeconds
+	MaxFrame           int           // bytes; 0: 16 MiB
+
+	// Clock is the broker's time: store times, expiry, long polls, periodic
+	// work. Nil: the machine's.
+	Clock clock.Clock
+	// Logger takes what an operator must know. Nil: discarded.
+	Logger *slog.Logger
+}
+
+// DefaultConfig is the configuration of an Apache broker without a
+// configuration file, on the loopback address.
+func DefaultConfig() Config {
+	name, err := os.Hostname()
+	if err != nil || wire.ValidateTopic(name) != nil {
+		name = "DEFAULT_BROKER"
+	}
+	return Config{
+		Name: name, Cluster: "DefaultCluster", Listen: "127.0.0.1:10911",
+		AutoCreateTopic: true, AutoCreateGroup: true, ClusterTopic: true, BrokerTopic: true, TraceOn: true,
+		LongPolling: true, NotifyChanges: true,
+	}
+}
+
+// withDefaults fills in what was left out and refuses what cannot work.
+func (c Config) withDefaults() (Config, error) {
+	def(&c.Cluster, "DefaultCluster")
+	def(&c.Region, "DefaultRegion")
+	def(&c.DefaultTopicQueues, 8)
+	def(&c.Permission, wire.PermRead|wire.PermWrite)
+	def(&c.RegisterEvery, 30*time.Second)
+	def(&c.RegisterTimeout, 24*time.Second)
+	def(&c.ClientExpiry, 120*time.Second)
+	def(&c.OffsetFlushEvery, 5*time.Second)
+	def(&c.ShortPolling, time.Second)
+	if c.Clock == nil {
+		c.Clock = clock.Real()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	var errs []error
+	if wire.ValidateTopic(c.Name) != nil {
+		errs = append(errs, fmt.Errorf("broker name %q: letters, digits, _, - and %% only", c.Name))
+	}
+	if wire.ValidateTopic(c.Cluster) != nil {
+		errs = append(errs, fmt.Errorf("cluster name %q: letters, digits, _, - and %% only", c.Cluster))
+	}
+	if c.ID != 0 {
+		errs = append(errs, fmt.Errorf("broker id %d: only a master (id 0) can be started yet", c.ID))
+	}
+	if c.Listener == nil && c.Listen == "" {
+		errs = append(errs, errors.New("no address to listen on: set Listen or Listener"))
+	}
+	if c.Permission&^(wire.PermRead|wire.PermWrite) != 0 {
+		errs = append(errs, fmt.Errorf("broker permission %d: 2 (write), 4 (read) or 6", c.Permission))
+	}
+	return c, errors.Join(errs...)
+}
+
+// def sets *v to a default if it is the zero value.
+func def[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}

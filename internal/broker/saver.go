@@ -1,0 +1,94 @@
+package broker
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/groups"
+	"github.com/gorocketmq/rocketmq/internal/broker/offsets"
+	"github.com/gorocketmq/rocketmq/internal/broker/persist"
+	"github.com/gorocketmq/rocketmq/internal/broker/topics"
+)
+
+// saver keeps the files of the tables. One goroutine writes, so that nobody
+// who changes a table waits for the disk unless he wants to.
+type saver struct {
+	files   persist.Files
+	log     *slog.Logger
+	topics  *work
+	groups  *work
+	offsets *work
+
+	topicTable  *topics.Table
+	groupTable  *groups.Table
+	offsetTable *offsets.Table
+}
+
+// load reads all tables.
+func (s *saver) load() error {
+	for _, t := range []struct {
+		file   string
+		decode func([]byte) error
+	}{{topics.File, s.topicTable.Decode}, {groups.File, s.groupTable.Decode}, {offsets.File, s.offsetTable.Decode}} {
+		if _, err := persist.Load(s.files, t.file, t.decode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run writes what is asked for until ctx ends.
+func (s *saver) run(ctx context.Context) {
+	defer s.topics.close()
+	defer s.groups.close()
+	defer s.offsets.close()
+	for {
+		select {
+		case <-s.topics.wake:
+			s.round(s.topics, s.saveTopics)
+		case <-s.groups.wake:
+			s.round(s.groups, s.saveGroups)
+		case <-s.offsets.wake:
+			s.round(s.offsets, s.saveOffsets)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *saver) round(w *work, save func()) {
+	seq := w.begin()
+	save()
+	w.end(seq)
+}
+
+func (s *saver) saveTopics() { s.save(topics.File, s.topicTable.Encode()) }
+func (s *saver) saveGroups() { s.save(groups.File, s.groupTable.Encode()) }
+
+func (s *saver) saveOffsets() {
+	if s.offsetTable.TakeChanged() {
+		s.save(offsets.File, s.offsetTable.Encode())
+	}
+}
+
+func (s *saver) save(file string, doc []byte) {
+	if err := persist.Save(s.files, file, persist.Indent(doc)); err != nil {
+		s.log.Error("table not saved, a restart would lose its changes", "file", file, "err", err)
+	}
+}
+
+// all writes everything, at the broker's end.
+func (s *saver) all() {
+	s.saveTopics()
+	s.saveGroups()
+	s.saveOffsets()
+}
+
+// saveGroups has the group table saved soon; saveGroupsNow waits for it.
+func (b *Broker) saveGroups() { b.saver.groups.ask() }
+
+func (b *Broker) saveGroupsNow() {
+	ctx, cancel := context.WithTimeout(b.bg.Context(), settleTimeout)
+	defer cancel()
+	_ = b.saver.groups.wait(ctx, b.saver.groups.ask())
+}

@@ -1,0 +1,85 @@
+package broker
+
+import (
+	"github.com/gorocketmq/rocketmq/internal/remoting"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+// propScan is what one look at a message's properties finds.
+type propScan struct {
+	id      []byte // UNIQ_KEY
+	half    bool   // TRAN_MSG=true
+	delayed string // the property that asks for a delay, "" if none
+	dirty   bool   // has properties that the broker sets or removes itself
+}
+
+func scan(p wire.Properties) (s propScan) {
+	p.Each(func(k, v []byte) bool {
+		switch string(k) {
+		case wire.PropUniqKey:
+			s.id = v
+		case wire.PropTranMsg:
+			s.half = wire.ParseBool(v)
+		case wire.PropDelay:
+			if n, ok := wire.ParseInt(v); ok && n > 0 {
+				s.delayed = wire.PropDelay
+			}
+		case wire.PropTimerDelaySec, wire.PropTimerDelayMs, wire.PropTimerDeliverMs:
+			s.delayed = string(k)
+		case wire.PropCluster, wire.PropMsgRegion, wire.PropTraceOn, wire.PropPopCK:
+			s.dirty = true
+		}
+		return true
+	})
+	return s
+}
+
+// prepare completes the message: properties as a broker of 5.3 stores them,
+// times and hosts.
+func (op *sendOp) prepare(r *remoting.Request) bool {
+	b, req := op.b, &op.req
+	s := scan(req.Properties)
+	switch {
+	case s.half:
+		return op.fail(wire.RespNoPermission, "the broker["+b.addr+"] does not take transactional messages yet")
+	case s.delayed != "":
+		return op.fail(wire.RespMessageIllegal, "the broker["+b.addr+"] does not deliver delayed messages yet (property "+s.delayed+")")
+	}
+	if op.batch {
+		// the items have properties of their own; the batch's stay out of them
+		op.props = append(op.props, b.tail...)
+	} else {
+		op.props = appendStored(op.props, req.Properties, s.dirty)
+		op.props = append(op.props, b.tail...)
+	}
+	if s.id == nil {
+		op.tx = b.ids.Append(op.tx[:0], b.clock.Now())
+		if !op.batch {
+			op.props = wire.AppendProperty(op.props, wire.PropUniqKey, op.tx)
+		}
+	} else {
+		op.tx = append(op.tx[:0], s.id...)
+	}
+	op.msg.Properties = op.props
+	op.msg.Flag = req.Flag
+	op.msg.ReconsumeTimes = req.ReconsumeTimes
+	op.msg.BornTime = req.BornTime
+	op.msg.BornHost = b.bornHost(r.Conn())
+	return true
+}
+
+// appendStored appends the client's properties, ended by a separator, without
+// those that are the broker's to set.
+func appendStored(dst []byte, p wire.Properties, dirty bool) []byte {
+	if dirty {
+		return p.Without(dst, wire.PropCluster, wire.PropMsgRegion, wire.PropTraceOn, wire.PropPopCK)
+	}
+	dst = append(dst, p...)
+	if n := len(p); n > 0 && p[n-1] != propEnd {
+		dst = append(dst, propEnd)
+	}
+	return dst
+}
+
+// propEnd ends each property in the encoded string.
+const propEnd = 2
