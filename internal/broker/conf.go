@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -142,7 +143,11 @@ func text(key string, field func(*Config) *string) setting {
 
 func boolean(key string, field func(*Config) *bool) setting {
 	return setting{key, func(c *Config) string { return strconv.FormatBool(*field(c)) }, func(c *Config, v string) error {
-		*field(c) = strings.EqualFold(v, "true")
+		on := strings.EqualFold(v, "true")
+		if !on && !strings.EqualFold(v, "false") {
+			return errors.New("true or false is needed") // Apache would read a slip as false
+		}
+		*field(c) = on
 		return nil
 	}}
 }
