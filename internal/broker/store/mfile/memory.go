@@ -38,6 +38,9 @@ func (m *Memory) InMemory() bool { return true }
 
 func parts(path string) []string {
 	path = filepath.ToSlash(filepath.Clean(path))
+	if path == "." {
+		return nil
+	}
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 

@@ -1,0 +1,234 @@
+package cq_test
+
+import (
+	"encoding/hex"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/store/cq"
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
+)
+
+const (
+	dir     = "q"
+	perFile = 10
+	size    = perFile * cq.UnitSize
+)
+
+// unit is the i-th unit of a queue whose records are 100 bytes apart.
+func unit(i int64) cq.Unit { return cq.Unit{Phy: i * 100, Size: 100, Tags: -i} }
+
+func grown(t *testing.T, fsys mfile.FS, from, to int64) *cq.Queue {
+	t.Helper()
+	q := cq.New(fsys, dir, size)
+	for i := from; i < to; i++ {
+		out, err := q.Append(i, unit(i))
+		require.NoError(t, err)
+		require.Equal(t, cq.Appended, out)
+	}
+	return q
+}
+
+func reopen(t *testing.T, fsys mfile.FS, q *cq.Queue) *cq.Queue {
+	t.Helper()
+	if q != nil {
+		require.NoError(t, q.Close())
+	}
+	q, err := cq.Open(fsys, dir, size)
+	require.NoError(t, err)
+	return q
+}
+
+// holds checks that the queue has exactly the units min to max-1.
+func holds(t *testing.T, q *cq.Queue, lo, hi int64) {
+	t.Helper()
+	require.Equal(t, lo, q.Min())
+	require.Equal(t, hi, q.Max())
+	for i := lo; i < hi; i++ {
+		u, ok := q.At(i)
+		require.True(t, ok, "unit %d", i)
+		require.Equal(t, unit(i), u)
+	}
+	_, ok := q.At(hi)
+	require.False(t, ok)
+	_, ok = q.At(-1)
+	require.False(t, ok)
+}
+
+func TestUnitBytes(t *testing.T) {
+	b := make([]byte, cq.UnitSize)
+	u := cq.Unit{Phy: 0x0102030405060708, Size: 0x11121314, Tags: -2}
+	u.Put(b)
+	require.Equal(t, "0102030405060708"+"11121314"+"fffffffffffffffe", hex.EncodeToString(b))
+	require.Equal(t, u, cq.Get(b))
+}
+
+func TestQueueGrowsOverFilesAndReopens(t *testing.T) {
+	for _, n := range []int64{1, perFile - 1, perFile, perFile + 1, 5 * perFile} {
+		fsys := mfile.NewMemory()
+		q := grown(t, fsys, 0, n)
+		holds(t, q, 0, n)
+		require.Len(t, q.Files(), int((n+perFile-1)/perFile))
+		q = reopen(t, fsys, q)
+		holds(t, q, 0, n)
+		require.Equal(t, n*100, q.Covered())
+		out, err := q.Append(n, unit(n))
+		require.NoError(t, err)
+		require.Equal(t, cq.Appended, out)
+		holds(t, q, 0, n+1)
+		require.NoError(t, q.Close())
+	}
+}
+
+func TestAppendAgain(t *testing.T) {
+	q := grown(t, mfile.NewMemory(), 0, 15)
+	for i := range int64(15) {
+		out, err := q.Append(i, unit(i))
+		require.NoError(t, err)
+		require.Equal(t, cq.Known, out)
+	}
+	out, err := q.Append(3, unit(15))
+	require.NoError(t, err)
+	require.Equal(t, cq.Known, out, "the place is taken")
+	holds(t, q, 0, 15)
+	out, err = q.Append(20, unit(15))
+	require.NoError(t, err)
+	require.Equal(t, cq.Gap, out)
+	holds(t, q, 0, 16)
+}
+
+func TestQueueThatBeginsLater(t *testing.T) {
+	for _, first := range []int64{1, 7, perFile, 3*perFile + 4} {
+		fsys := mfile.NewMemory()
+		q := grown(t, fsys, first, first+12)
+		holds(t, q, first, first+12)
+		if before := first - 1; first%perFile != 0 {
+			u, ok := q.At(before)
+			require.True(t, ok)
+			require.Equal(t, cq.Unit{Size: math.MaxInt32}, u)
+			require.True(t, u.IsFiller())
+		}
+		q = reopen(t, fsys, q)
+		q.CorrectMin(0)
+		holds(t, q, first, first+12)
+		require.Equal(t, (first+12)*100, q.Covered(), "fillers cover nothing")
+		require.NoError(t, q.Close())
+	}
+}
+
+func TestTruncate(t *testing.T) {
+	for phy, want := range map[int64]int64{
+		3_000: 25, 2_500: 25, 2_499: 24, 2_400: 24, 2_000: 20, 1_999: 19, 1_000: 10, 100: 1, 99: 0, 0: 0,
+	} {
+		fsys := mfile.NewMemory()
+		q := grown(t, fsys, 0, 25)
+		require.NoError(t, q.Truncate(phy))
+		holds(t, q, 0, want)
+		q = reopen(t, fsys, q)
+		holds(t, q, 0, want)
+		// What was cut must not come back when the queue grows over it.
+		out, err := q.Append(want, unit(want))
+		require.NoError(t, err)
+		require.Equal(t, cq.Appended, out)
+		q = reopen(t, fsys, q)
+		holds(t, q, 0, want+1)
+		require.NoError(t, q.Close())
+	}
+}
+
+func TestTruncateKeepsFillers(t *testing.T) {
+	q := grown(t, mfile.NewMemory(), 5, 8)
+	require.NoError(t, q.Truncate(0))
+	require.Equal(t, int64(5), q.Max())
+	out, err := q.Append(5, unit(5))
+	require.NoError(t, err)
+	require.Equal(t, cq.Appended, out)
+	u, ok := q.At(5)
+	require.True(t, ok)
+	require.Equal(t, unit(5), u)
+}
+
+func TestCorrectMin(t *testing.T) {
+	for logMin, want := range map[int64]int64{0: 0, 1: 1, 100: 1, 950: 10, 1_000: 10, 2_400: 24, 2_401: 25, 9_999: 25} {
+		q := grown(t, mfile.NewMemory(), 0, 25)
+		q.CorrectMin(logMin)
+		require.Equal(t, want, q.Min(), "log begins at %d", logMin)
+		require.Equal(t, int64(25), q.Max())
+	}
+}
+
+func TestViewEndsWithItsFile(t *testing.T) {
+	q := grown(t, mfile.NewMemory(), 0, 25)
+	for off, want := range map[int64]int{0: 10, 9: 1, 10: 10, 23: 2, 24: 1, 25: 0, -1: 0} {
+		v := q.View(off)
+		require.Equal(t, want, v.Len(), "at %d", off)
+		if want > 0 {
+			require.Equal(t, unit(off), v.At(0))
+		}
+		v.Release()
+	}
+}
+
+// A crash of the machine may lose pages anywhere: the queue ends before the
+// first unit that is missing, and what stood behind it is gone for good.
+func TestRecoverEndsAtTheFirstHole(t *testing.T) {
+	for _, hole := range []int64{0, 1, perFile, perFile + 3, 24} {
+		fsys := mfile.NewMemory()
+		q := grown(t, fsys, 0, 25)
+		f := q.Files()[hole/perFile]
+		clear(f.Data()[hole%perFile*cq.UnitSize:][:cq.UnitSize])
+		q = reopen(t, fsys, q)
+		holds(t, q, 0, hole)
+		require.Equal(t, hole*100, q.Covered())
+		_, err := q.Append(hole, unit(hole))
+		require.NoError(t, err)
+		q = reopen(t, fsys, q)
+		holds(t, q, 0, hole+1)
+		require.NoError(t, q.Close())
+	}
+}
+
+// Recovery looks at the newest three files only, as Apache does, but goes
+// further back when those have no unit.
+func TestRecoverGoesBackOverEmptyFiles(t *testing.T) {
+	fsys := mfile.NewMemory()
+	q := grown(t, fsys, 0, 55)
+	for _, f := range q.Files()[2:] {
+		clear(f.Data())
+	}
+	q = reopen(t, fsys, q)
+	holds(t, q, 0, 20)
+	require.Equal(t, int64(2_000), q.Covered())
+	require.NoError(t, q.Close())
+}
+
+func TestDestroyWithReader(t *testing.T) {
+	fsys := mfile.NewMemory()
+	q := grown(t, fsys, 0, 3)
+	v := q.View(1)
+	require.NoError(t, q.Destroy())
+	require.Equal(t, unit(1), v.At(0))
+	v.Release()
+	require.Zero(t, q.View(1).Len())
+	_, err := fsys.ReadDir(filepath.Join(dir))
+	require.Error(t, err)
+}
+
+func TestFlush(t *testing.T) {
+	fsys := mfile.OS()
+	q := cq.New(fsys, t.TempDir(), 1_000*cq.UnitSize)
+	for i := range int64(500) {
+		_, err := q.Append(i, unit(i))
+		require.NoError(t, err)
+	}
+	require.Equal(t, int64(500*cq.UnitSize/mfile.PageSize), q.DirtyPages())
+	require.NoError(t, q.Flush())
+	require.Zero(t, q.DirtyPages())
+	q.Distrust()
+	require.Equal(t, int64(500*cq.UnitSize/mfile.PageSize), q.DirtyPages())
+	require.NoError(t, q.Close())
+	require.Zero(t, fsys.Mapped())
+}
