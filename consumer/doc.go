@@ -1,0 +1,25 @@
+// Package consumer receives messages. [Push] hands them to handlers, many at a
+// time, and shares the queues of its topics with the other members of its
+// group:
+//
+//	c, err := consumer.NewPush(cl, "billing",
+//		consumer.Subscribe("orders", selector.Tags("paid"), consumer.Each(handle)),
+//		consumer.StartFrom(rocketmq.Earliest()),
+//	)
+//	if err != nil {
+//		return err
+//	}
+//	return c.Run(ctx) // until ctx ends; running handlers finish first
+//
+// # What is promised
+//
+// Every message is handled at least once. A message counts as done when its
+// handler returned nil, or when the broker has stored a copy of it for a retry.
+// The group's offset of a queue is that of the first message that is not
+// done, so a crash repeats messages and never loses one. Handlers must
+// therefore bear seeing a message twice: after a crash, when a queue moves
+// to another member, and after a failure.
+//
+// All members of a group must subscribe to the same topics with the same
+// expressions and divide them by the same strategy.
+package consumer

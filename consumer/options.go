@@ -1,0 +1,184 @@
+package consumer
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/consume"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+	"github.com/gorocketmq/rocketmq/rebalance"
+	"github.com/gorocketmq/rocketmq/selector"
+)
+
+// Defaults and limits of the options.
+const (
+	DefaultConcurrency   = 20
+	DefaultBatch         = 1
+	DefaultCacheMessages = 1000      // per queue
+	DefaultCacheBytes    = 100 << 20 // per queue
+	DefaultDrainTimeout  = 30 * time.Second
+
+	maxConcurrency = 1 << 16
+	maxBatch       = 1024
+)
+
+// Option configures a consumer.
+type Option func(*config)
+
+// SubOption configures one subscription.
+type SubOption func(*subscription)
+
+type config struct {
+	subs    []subscription
+	start   rocketmq.Position
+	strat   rebalance.Strategy
+	drain   time.Duration
+	timeout time.Duration
+	faults  []error
+}
+
+type subscription struct {
+	topic                     string
+	expr                      selector.Expr
+	handler                   Handler
+	concurrency, batch        int
+	cacheMessages, cacheBytes int
+}
+
+// Subscribe has the messages of a topic that e selects handled by h. At least
+// one subscription is needed, and at most one per topic.
+func Subscribe(topic string, e selector.Expr, h Handler, opts ...SubOption) Option {
+	return func(c *config) {
+		s := subscription{
+			topic: topic, expr: e, handler: h, concurrency: DefaultConcurrency, batch: DefaultBatch,
+			cacheMessages: DefaultCacheMessages, cacheBytes: DefaultCacheBytes,
+		}
+		for _, o := range opts {
+			if o != nil {
+				o(&s)
+			}
+		}
+		c.subs = append(c.subs, s)
+	}
+}
+
+// Concurrency is how many calls of the subscription's handler run at once, over
+// all queues. The default is 20.
+func Concurrency(n int) SubOption { return func(s *subscription) { s.concurrency = n } }
+
+// Batch is how many messages of one queue a handler gets at most in one call.
+// The default is 1. A call never waits for more messages to come: it gets
+// fewer if fewer are there, and what one pull brought (32 at most) is not
+// joined with the next.
+func Batch(n int) SubOption { return func(s *subscription) { s.batch = n } }
+
+// Cache is how much is kept in memory of each queue: messages that were pulled
+// and are not done. A queue is not pulled while it has more. The defaults are
+// 1000 messages and 100 MiB; one pull may exceed them.
+func Cache(messages, bytes int) SubOption {
+	return func(s *subscription) { s.cacheMessages, s.cacheBytes = messages, bytes }
+}
+
+// StartFrom is where the group begins with a queue for which the broker has no
+// offset of it. It does nothing for queues the group has read before. The
+// default is [rocketmq.Latest], as in Java's client.
+//
+// With StrictLatest and AtTime the broker is told not to answer 0 for a young
+// queue. Brokers before 5.0 do so all the same: a new group then reads a
+// young topic from its beginning, and a warning is logged.
+func StartFrom(p rocketmq.Position) Option { return func(c *config) { c.start = p } }
+
+// WithStrategy divides the queues among the members; all members must use the
+// same. The default is [rebalance.Averagely].
+func WithStrategy(s rebalance.Strategy) Option { return func(c *config) { c.strat = s } }
+
+// WithDrainTimeout bounds the drain when Run's context ends, and that of a
+// Close whose context has no deadline. The default is 30 s.
+func WithDrainTimeout(d time.Duration) Option { return func(c *config) { c.drain = d } }
+
+// WithHandlerTimeout ends the context of each handler call after d. The default
+// is no limit. A handler that ignores its context goes on and keeps its place.
+func WithHandlerTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
+
+// newConfig applies the options and reports all that is wrong with them.
+func newConfig(group string, opts []Option) (config, error) {
+	c := config{start: rocketmq.Latest(), strat: rebalance.Averagely(), drain: DefaultDrainTimeout}
+	for _, o := range opts {
+		if o != nil {
+			o(&c)
+		}
+	}
+	if err := wire.ValidateGroup(group); err != nil {
+		c.fault("%w", err)
+	} else if wire.IsSystemGroup(group) || group == "DEFAULT_CONSUMER" || group == "DEFAULT_PRODUCER" {
+		c.fault("group %q is reserved for the system, choose another name", group)
+	}
+	if len(c.subs) == 0 {
+		c.fault("no subscription, use consumer.Subscribe")
+	}
+	seen := map[string]bool{}
+	for _, s := range c.subs {
+		s.check(&c)
+		if seen[s.topic] {
+			c.fault("topic %q is subscribed twice; one subscription can name several tags", s.topic)
+		}
+		seen[s.topic] = true
+	}
+	if c.start.Kind() == rocketmq.PositionUnset {
+		c.start = rocketmq.Latest()
+	}
+	if c.start.Kind() == rocketmq.PositionOffset && c.start.Offset() < 0 {
+		c.fault("start offset %d is negative", c.start.Offset())
+	}
+	if c.strat == nil {
+		c.fault("the strategy is nil")
+	}
+	if c.drain <= 0 {
+		c.fault("drain timeout %s must be positive", c.drain)
+	}
+	if c.timeout < 0 {
+		c.fault("handler timeout %s is negative", c.timeout)
+	}
+	return c, errors.Join(c.faults...)
+}
+
+func (c *config) fault(format string, args ...any) {
+	c.faults = append(c.faults, fmt.Errorf("%w: "+format, append([]any{rocketmq.ErrInvalidOption}, args...)...))
+}
+
+func (s *subscription) check(c *config) {
+	if err := wire.ValidateTopic(s.topic); err != nil {
+		c.fault("%w", err)
+	}
+	if err := s.expr.Validate(); err != nil {
+		c.fault("topic %q: %w", s.topic, err)
+	}
+	if s.handler == nil {
+		c.fault("topic %q: the handler is nil", s.topic)
+	} else if f, ok := s.handler.(HandlerFunc); ok && f == nil {
+		c.fault("topic %q: the handler function is nil", s.topic)
+	}
+	if s.concurrency < 1 || s.concurrency > maxConcurrency {
+		c.fault("topic %q: concurrency %d must be 1 to %d", s.topic, s.concurrency, maxConcurrency)
+	}
+	if s.batch < 1 || s.batch > maxBatch {
+		c.fault("topic %q: batch %d must be 1 to %d", s.topic, s.batch, maxBatch)
+	}
+	if s.cacheMessages < 1 || s.cacheBytes < 1 {
+		c.fault("topic %q: cache of %d messages and %d bytes must be positive", s.topic, s.cacheMessages, s.cacheBytes)
+	}
+}
+
+// subscriptions are the same for the layer below.
+func (c *config) subscriptions() []consume.Subscription {
+	var out []consume.Subscription
+	for _, s := range c.subs {
+		out = append(out, consume.Subscription{
+			Topic: s.topic, Expr: s.expr, Handle: s.handler.Handle, Concurrency: s.concurrency, Batch: s.batch,
+			CacheMessages: s.cacheMessages, CacheBytes: s.cacheBytes,
+		})
+	}
+	return out
+}

@@ -1,0 +1,97 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/bridge"
+	"github.com/gorocketmq/rocketmq/internal/consume"
+)
+
+// Push is a member of a consumer group in clustering mode: the brokers' queues
+// are shared among the members, and messages are handed to handlers as they
+// come, many at a time and in no particular order. It imitates Java's
+// DefaultMQPushConsumer with a MessageListenerConcurrently. All methods are
+// safe for concurrent use.
+type Push struct {
+	group  string
+	handle *bridge.Handle
+	c      *consume.Consumer
+}
+
+// NewPush checks the options and makes a consumer. It does no I/O; [Push.Run]
+// does. Bad options are all reported at once, as [rocketmq.ErrInvalidOption].
+// One client can have one consumer of a group: further members need clients
+// of their own.
+func NewPush(c *rocketmq.Client, group string, opts ...Option) (*Push, error) {
+	if c == nil {
+		return nil, fmt.Errorf("%w: the client is nil", rocketmq.ErrInvalidOption)
+	}
+	cfg, err := newConfig(group, opts)
+	if err != nil {
+		return nil, err
+	}
+	h := bridge.Of(c)
+	inner, err := consume.New(consume.Config{
+		Runtime: h.Runtime, Group: group, Subscriptions: cfg.subscriptions(), Start: cfg.start, Strategy: cfg.strat,
+		Judge: judge, HandlerTimeout: cfg.timeout, DrainTimeout: cfg.drain, Logger: h.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", rocketmq.ErrInvalidOption, err)
+	}
+	return &Push{group: group, handle: h, c: inner}, nil
+}
+
+// Run joins the group and handles messages until ctx ends or [Push.Close] is
+// called. Then it pulls no more, drops what no handler has begun, waits for
+// running handlers within the drain timeout, commits the offsets, leaves the
+// group and ends its goroutines. It returns nil if all of that went well, a
+// [*DrainError] if handlers had to be left behind.
+//
+// Before that it fails if a subscribed topic has no route:
+// [rocketmq.ErrTopicNotFound] for one that no name server knows,
+// [rocketmq.ErrNameServer] if none answered. Once it runs it outlasts
+// failures of brokers and name servers. It can be called once.
+func (p *Push) Run(ctx context.Context) error {
+	release, err := p.handle.Adopt(p.Close)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return p.outcome(p.c.Run(ctx))
+}
+
+// Ready is closed once the first assignment is complete: every queue that
+// belongs to this member has its start offset and is being pulled. From then
+// on no message sent is missed, whatever the start position. A member that
+// gets no queue, because the group has more members than queues, is ready,
+// too.
+func (p *Push) Ready() <-chan struct{} { return p.c.Ready() }
+
+// Close ends [Push.Run], with a drain limit of its own: when ctx ends, running
+// handlers have their context cancelled and are left behind, and the error is
+// a [*DrainError]. If ctx has no deadline the drain timeout applies. Close
+// waits until Run has returned and returns the same. It may be called from
+// anywhere but a handler, and again, which does nothing.
+func (p *Push) Close(ctx context.Context) error { return p.outcome(p.c.Close(ctx)) }
+
+// outcome makes the errors below this package those of its users.
+func (p *Push) outcome(err error) error {
+	if err == nil {
+		return nil
+	}
+	var a *consume.Abandoned
+	if !errors.As(err, &a) {
+		return bridge.PublicError(err)
+	}
+	d := &DrainError{Group: p.group, Handlers: a.Handlers, Cause: a.Cause}
+	for _, l := range a.Queues {
+		d.Queues = append(d.Queues, Unfinished{Queue: l.Queue, Offsets: l.Offsets})
+	}
+	if error(a) == err {
+		return d
+	}
+	return errors.Join(d, bridge.PublicError(err))
+}

@@ -1,0 +1,312 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/client"
+	"github.com/gorocketmq/rocketmq/internal/filter"
+	"github.com/gorocketmq/rocketmq/internal/pool"
+	"github.com/gorocketmq/rocketmq/internal/remoting"
+	"github.com/gorocketmq/rocketmq/internal/run"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+	"github.com/gorocketmq/rocketmq/rebalance"
+	"github.com/gorocketmq/rocketmq/selector"
+)
+
+// Subscription is one topic an application wants, and what handles it.
+type Subscription struct {
+	Topic                     string
+	Expr                      selector.Expr
+	Handle                    func(ctx context.Context, msgs []*rocketmq.MessageView) error
+	Concurrency, Batch        int
+	CacheMessages, CacheBytes int // per queue
+}
+
+// Config is what a [Consumer] is made of. All fields but the times must be
+// set and valid.
+type Config struct {
+	Runtime       *client.Runtime
+	Group         string // without the namespace
+	Subscriptions []Subscription
+	Start         rocketmq.Position
+	Strategy      rebalance.Strategy
+	// Judge tells what an error of a handler means for message i of n. A panic
+	// comes as a *rocketmq.PanicError.
+	Judge          func(err error, i, n int) Outcome
+	MaxReconsume   int32         // 0: the broker's
+	HandlerTimeout time.Duration // 0: none
+	DrainTimeout   time.Duration
+	Logger         *slog.Logger
+
+	RebalanceEvery, CommitEvery time.Duration // 0: 20 s, 5 s
+}
+
+// Consumer is one member of a consumer group in clustering mode.
+type Consumer struct {
+	cfg       Config
+	log       *slog.Logger
+	groupWire []byte
+	head      wire.Head
+	topics    []*topic // subscriptions in order, then the retry topic
+
+	inflate inflater
+	timers  *timers
+	settler *settler
+
+	// Made by Run.
+	pool           *pool.Pool
+	group          *run.Group
+	handlers       context.Context // what handlers' contexts derive from
+	cancelHandlers context.CancelCauseFunc
+
+	rebalanceKick, commitKick, beatKick chan struct{} // one slot each
+	ready, done                         chan struct{} // done is closed when Run has returned
+	readyOnce                           sync.Once
+	drainLimit                          context.Context // ended by a Close whose context ends
+	endDrain                            context.CancelCauseFunc
+
+	mu       sync.Mutex // guards all below
+	state    state
+	closing  bool // no queue may be added
+	table    map[rocketmq.Queue]*queue
+	revoking map[rocketmq.Queue]*queue
+	dialing  map[string][]*queue     // queues that wait for a connection, by address
+	end      context.CancelCauseFunc // ends the running phase of Run
+	bounded  bool                    // a Close came with a deadline of its own
+	result   error
+}
+
+type state uint8
+
+const (
+	stateNew state = iota
+	stateRunning
+	stateClosed
+)
+
+// New makes a consumer. It does no I/O and starts nothing.
+func New(cfg Config) (*Consumer, error) {
+	if cfg.RebalanceEvery <= 0 {
+		cfg.RebalanceEvery = rebalanceEvery
+	}
+	if cfg.CommitEvery <= 0 {
+		cfg.CommitEvery = commitEvery
+	}
+	rt := cfg.Runtime
+	c := &Consumer{
+		cfg: cfg, log: cfg.Logger.With("group", cfg.Group),
+		groupWire:     []byte(rt.Wrap(cfg.Group)),
+		head:          wire.Head{Encoding: rt.Encoding(), Signer: rt.Signer()},
+		timers:        newTimers(),
+		rebalanceKick: make(chan struct{}, 1), commitKick: make(chan struct{}, 1), beatKick: make(chan struct{}, 1),
+		ready: make(chan struct{}), done: make(chan struct{}),
+		table: make(map[rocketmq.Queue]*queue), revoking: make(map[rocketmq.Queue]*queue), dialing: make(map[string][]*queue),
+	}
+	c.drainLimit, c.endDrain = context.WithCancelCause(context.Background())
+	c.settler = newSettler(c)
+	version := time.Now().UnixMilli()
+	for _, s := range cfg.Subscriptions {
+		tags, err := filter.Parse(s.Expr.String())
+		if err != nil {
+			return nil, fmt.Errorf("topic %q: %w", s.Topic, err)
+		}
+		t := &topic{c: c, name: s.Topic, wireName: rt.Wrap(s.Topic), tags: tags, version: version, d: newDispatcher(c, s)}
+		t.limits.messages.Store(int64(s.CacheMessages))
+		t.limits.bytes.Store(int64(s.CacheBytes))
+		c.add(t, s.Expr.String(), s.Expr.Type())
+	}
+	all, err := filter.Parse(filter.All)
+	if err != nil {
+		return nil, err
+	}
+	retry := &topic{
+		c: c, name: wire.RetryTopic(cfg.Group), wireName: wire.RetryTopic(string(c.groupWire)),
+		tags: all, version: version, retry: true,
+	}
+	retry.limits.messages.Store(int64(cfg.Subscriptions[0].CacheMessages))
+	retry.limits.bytes.Store(int64(cfg.Subscriptions[0].CacheBytes))
+	c.add(retry, filter.All, filter.TypeTag)
+	return c, nil
+}
+
+func (c *Consumer) add(t *topic, expr, exprType string) {
+	t.wireBytes, t.expr, t.exprType = []byte(t.wireName), expr, []byte(exprType)
+	c.topics = append(c.topics, t)
+}
+
+// Ready is closed once every queue of the first assignment has its start
+// offset and is being pulled.
+func (c *Consumer) Ready() <-chan struct{} { return c.ready }
+
+func (c *Consumer) becomeReady() { c.readyOnce.Do(func() { close(c.ready) }) }
+
+// Run consumes until ctx ends or Close is called, then drains and returns what
+// could not be finished, a [*Abandoned], or nil. Before that it fails if a
+// subscribed topic has no route. It can be called once.
+func (c *Consumer) Run(ctx context.Context) error {
+	c.mu.Lock()
+	if c.state != stateNew {
+		c.mu.Unlock()
+		return fmt.Errorf("consumer of group %q: Run is called for a second time or after Close: %w", c.cfg.Group, rocketmq.ErrClosed)
+	}
+	c.state = stateRunning
+	running, end := context.WithCancelCause(ctx)
+	c.end = end
+	c.mu.Unlock()
+
+	err := c.open(running)
+	switch {
+	case err == nil:
+		<-running.Done()
+		err = c.drain(ctx)
+	case running.Err() != nil:
+		err = nil // told to end before it had begun
+	}
+	end(nil)
+	c.endDrain(nil)
+	c.mu.Lock()
+	c.state, c.result = stateClosed, err
+	c.mu.Unlock()
+	close(c.done)
+	return err
+}
+
+// open looks up the topics, joins the group and starts the goroutines.
+func (c *Consumer) open(ctx context.Context) error {
+	for _, t := range c.topics {
+		route, err := c.cfg.Runtime.Route(ctx, t.wireName)
+		if err != nil {
+			if t.retry {
+				continue // made by a broker when it is needed
+			}
+			return err
+		}
+		t.route.Store(route)
+	}
+	size := 0
+	for _, t := range c.topics {
+		if t.d != nil {
+			size += t.d.limit
+		}
+	}
+	var err error
+	c.pool, err = pool.New(size, func(v any, stack []byte) {
+		c.log.Error("bug: the consumer itself panicked", "panic", fmt.Sprint(v), "stack", string(stack))
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.cfg.Runtime.RegisterConsumer(c); err != nil {
+		return errors.Join(err, c.pool.Close(ctx))
+	}
+	// The drain outlives ctx, and so do handlers.
+	c.group = run.NewGroup(context.WithoutCancel(ctx))
+	c.handlers, c.cancelHandlers = context.WithCancelCause(c.group.Context())
+	c.group.Go(c.timers.run)
+	c.group.Go(c.settler.run)
+	c.group.Go(c.keepCommitting)
+	c.group.Go(c.keepBeating)
+	c.group.Go(func(ctx context.Context) {
+		if err := c.cfg.Runtime.HeartbeatNow(ctx); err != nil && ctx.Err() == nil {
+			c.log.Warn("heartbeat", "err", err)
+		}
+		remove := c.cfg.Runtime.OnRouteChange(func(topic string, before, after *client.Route) { c.routeChanged(topic, after) })
+		defer remove()
+		c.keepBalancing(ctx)
+	})
+	return nil
+}
+
+// routeChanged takes over a new route at once, so that pulls follow a broker
+// that moved, and has the queues shared anew.
+func (c *Consumer) routeChanged(name string, route *client.Route) {
+	for _, t := range c.topics {
+		if t.wireName == name {
+			t.route.Store(route)
+			c.rebalanceSoon()
+		}
+	}
+}
+
+// keepBeating sends heartbeats out of turn when a broker does not know us.
+func (c *Consumer) keepBeating(ctx context.Context) {
+	gap := time.NewTimer(0)
+	defer gap.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.beatKick:
+		}
+		if err := c.cfg.Runtime.HeartbeatNow(ctx); err != nil && ctx.Err() == nil {
+			c.log.Warn("heartbeat", "err", err)
+		}
+		c.rebalanceSoon()
+		gap.Reset(rebalanceAgain / 2)
+		select {
+		case <-ctx.Done():
+			return
+		case <-gap.C:
+		}
+	}
+}
+
+func (c *Consumer) beatSoon() {
+	select {
+	case c.beatKick <- struct{}{}:
+	default:
+	}
+}
+
+// queues is a snapshot of what is assigned.
+func (c *Consumer) queues() []*queue {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	qs := make([]*queue, 0, len(c.table))
+	for _, q := range c.table {
+		qs = append(qs, q)
+	}
+	return qs
+}
+
+func (c *Consumer) publicName(topic string) string { return c.cfg.Runtime.Unwrap(topic) }
+
+var errNoAddress = errors.New("no address of the broker is known")
+
+// dial is a connection to addr, made if there is none.
+func (c *Consumer) dial(ctx context.Context, addr string) (*remoting.Conn, error) {
+	if addr == "" {
+		return nil, errNoAddress
+	}
+	return c.cfg.Runtime.Conn(ctx, addr)
+}
+
+// connect gets a connection for a queue that is about to pull. All queues of
+// one broker wait for the same attempt, on a goroutine that ends with it.
+func (c *Consumer) connect(q *queue, addr string) {
+	c.mu.Lock()
+	waiting, under := c.dialing[addr]
+	c.dialing[addr] = append(waiting, q)
+	c.mu.Unlock()
+	if under {
+		return
+	}
+	c.group.Go(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, c.cfg.Runtime.RequestTimeout())
+		conn, err := c.dial(ctx, addr)
+		cancel()
+		c.mu.Lock()
+		qs := c.dialing[addr]
+		delete(c.dialing, addr)
+		c.mu.Unlock()
+		for _, q := range qs {
+			q.connected(addr, conn, err)
+		}
+	})
+}

@@ -1,0 +1,37 @@
+// Package consume is the receiving pipeline behind the roles of package
+// consumer: it shares queues out, pulls them, runs handlers, and moves offsets.
+//
+// # A queue's life
+//
+// The rebalance loop compares what the strategy gives us with what we have.
+// A queue that was gained gets its start offset from the broker and becomes a
+// [queue]; its first pull is sent. There is no goroutine per queue: a pull is
+// an exchange on the broker's connection, and its Done takes the answer, puts
+// a [page] of decoded messages in the queue's cache and sends the next pull,
+// unless the cache is full; then the worker that makes room sends it.
+//
+// Workers run on a bounded pool. One is woken when a page arrives; each wakes
+// another before its first call while there is more to do, so a burst of quick
+// messages costs one or two switches and a burst of slow ones has all workers
+// within microseconds.
+//
+// A message is finished when its handler succeeded or when the broker has
+// taken a copy for the retry topic. The committed offset is that of the first
+// unfinished message of the queue, so nothing is ever passed over. What could
+// not be sent back stays and is handled again.
+//
+// A queue that was lost stops pulling, drops what no handler has begun, gives
+// running handlers a moment, ends their context with ErrRevoked, and commits.
+//
+// # Goroutines
+//
+// A consumer has three of its own: the rebalance loop, the timers and the
+// settler, which sends failed messages back. Short-lived ones dial, load
+// offsets and revoke. All belong to one run.Group.
+//
+// # Locks
+//
+// Consumer.mu, queue.mu, dispatcher.mu and the timers' are leaves: none is
+// taken while another is held, and none is held across a call of the
+// connection, the pool or the application.
+package consume

@@ -1,0 +1,51 @@
+package consume
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gorocketmq/rocketmq"
+)
+
+// QueueHealth is the state of one assigned queue.
+type QueueHealth struct {
+	Queue       rocketmq.Queue
+	Committed   int64 // lowest offset that is not done
+	Next        int64 // to be pulled next
+	Max         int64 // the broker's end of the queue, as of the last answer
+	Cached      int   // messages pulled and not done
+	CachedBytes int64
+	Begun       int // of these, handed to handlers
+	State       string
+	LastPull    time.Time // last good answer of the broker
+	LastError   error     // since then
+}
+
+// states name the phases for people.
+var states = [...]string{
+	phaseIdle: "pulling", phasePulling: "pulling", phaseConnecting: "connecting", phaseWaiting: "backing off",
+	phaseFull: "cache full", phaseGone: "revoked",
+}
+
+// Health is a snapshot of all assigned queues, sorted.
+func (c *Consumer) Health() []QueueHealth {
+	qs := c.queues()
+	out := make([]QueueHealth, len(qs))
+	for i, q := range qs {
+		out[i] = q.health()
+	}
+	slices.SortFunc(out, func(a, b QueueHealth) int { return a.Queue.Compare(b.Queue) })
+	return out
+}
+
+func (q *queue) health() QueueHealth {
+	begun := len(q.begun())
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h := QueueHealth{
+		Queue: q.key, Committed: q.lowestLocked(), Next: q.next, Max: q.max,
+		Cached: int(q.count.Load()), CachedBytes: q.bytes.Load(), Begun: begun,
+		State: states[q.phase], LastPull: q.lastPull, LastError: q.lastErr,
+	}
+	return h
+}

@@ -1,0 +1,256 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/client"
+	"github.com/gorocketmq/rocketmq/internal/remoting"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+const (
+	commitEvery = 5 * time.Second
+	// commitAgain is when an offset that has not moved is sent once more: a
+	// one-way request may be lost, and a broker may have lost what it knew.
+	commitAgain = 30 * time.Second
+	// version5 is the ordinal of MQVersion V5_0_0.
+	version5 = 413
+)
+
+// startOffset finds where to begin with a queue: where the group stopped, or
+// for a group without an offset where its start position says. "None stored"
+// and "could not be asked" are different answers; the second is an error and
+// never a position. known is false if the position was computed and is not at
+// the broker yet.
+func (c *Consumer) startOffset(ctx context.Context, t *topic, q rocketmq.Queue) (offset int64, known bool, err error) {
+	addr := t.master(q.Broker)
+	req := wire.QueryOffsetRequest{Group: string(c.groupWire), Topic: t.wireName, QueueID: int32(q.ID)}
+	kind := c.cfg.Start.Kind()
+	exact := kind == rocketmq.PositionStrictLatest || kind == rocketmq.PositionTime || kind == rocketmq.PositionOffset
+	if exact && !t.retry {
+		// Otherwise a broker answers 0 for a young queue as if that had been
+		// stored. 4.9 does so whatever is asked.
+		req.HasSetZero, req.SetZero = true, false
+	}
+	f, err := c.cfg.Runtime.Call(ctx, addr, &wire.Command{Code: wire.ReqQueryConsumerOffset, Ext: &req})
+	if err == nil {
+		var h wire.OffsetResponse
+		if err = h.DecodeExt(f); err != nil {
+			return 0, false, fmt.Errorf("stored offset of queue %s: %w", q, err)
+		}
+		if h.Offset == 0 && req.HasSetZero && f.Version < version5 {
+			c.log.Warn("the broker says offset 0; brokers before 5.0 say so also if none is stored, the queue is then read from its beginning",
+				"queue", q, "start", c.cfg.Start.String())
+		}
+		if h.Offset >= 0 {
+			return h.Offset, true, nil
+		}
+	} else if !notFound(err) {
+		return 0, false, fmt.Errorf("stored offset of queue %s: %w", q, err)
+	}
+	offset, err = c.position(ctx, t, q, addr)
+	if err != nil {
+		return 0, false, fmt.Errorf("start of queue %s at %s: %w", q, c.cfg.Start, err)
+	}
+	return offset, false, nil
+}
+
+func notFound(err error) bool {
+	var re *client.ResponseError
+	return errors.As(err, &re) && re.Code == wire.RespQueryNotFound
+}
+
+// position is the offset of the start position.
+func (c *Consumer) position(ctx context.Context, t *topic, q rocketmq.Queue, addr string) (int64, error) {
+	queue := wire.QueueRequest{Topic: t.wireName, QueueID: int32(q.ID)}
+	cmd := &wire.Command{Code: wire.ReqGetMaxOffset, Ext: &queue}
+	switch kind := c.cfg.Start.Kind(); {
+	case t.retry, kind == rocketmq.PositionEarliest:
+		// Of the retry topic nothing may be left out: all of it failed before.
+		cmd.Code = wire.ReqGetMinOffset
+	case kind == rocketmq.PositionOffset:
+		return c.cfg.Start.Offset(), nil
+	case kind == rocketmq.PositionTime:
+		cmd.Code = wire.ReqSearchOffsetByTimestamp
+		cmd.Ext = &wire.SearchOffsetRequest{Topic: t.wireName, QueueID: int32(q.ID), Timestamp: c.cfg.Start.Time().UnixMilli()}
+	}
+	f, err := c.cfg.Runtime.Call(ctx, addr, cmd)
+	if err != nil {
+		return 0, err
+	}
+	var h wire.OffsetResponse
+	if err := h.DecodeExt(f); err != nil {
+		return 0, err
+	}
+	return max(h.Offset, 0), nil
+}
+
+// commit is one queue's offset on its way to the broker.
+type commit struct {
+	q      *queue
+	offset int64
+	h      wire.UpdateOffsetRequest
+	flag   int32
+	done   func(x *commit, err error) // nil: one-way
+	c      *Consumer
+}
+
+// AppendFrame implements [remoting.Appender].
+func (x *commit) AppendFrame(dst []byte, opaque int32) []byte {
+	h := x.c.head
+	h.Code, h.Opaque, h.Flag = wire.ReqUpdateConsumerOffset, opaque, x.flag
+	e := wire.Begin(dst, h)
+	x.h.EncodeExt(&e)
+	return e.Finish(nil)
+}
+
+// Done implements [remoting.Exchange].
+func (x *commit) Done(f *wire.Frame, err error) {
+	if err == nil && f.Code != wire.RespSuccess {
+		err = &rocketmq.BrokerError{Op: "UPDATE_CONSUMER_OFFSET", Code: rocketmq.Code(f.Code), Remark: string(f.Remark)}
+	}
+	x.done(x, err)
+}
+
+// due returns the offset to commit, or nil if the broker knows it.
+func (q *queue) due(now time.Time) *commit {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	off := q.lowestLocked()
+	if off == q.committed && now.Sub(q.sentTime) < commitAgain {
+		return nil
+	}
+	return &commit{q: q, c: q.c, offset: off, h: wire.UpdateOffsetRequest{
+		Group: string(q.c.groupWire), Topic: q.topic.wireName, QueueID: int32(q.key.ID), Offset: off,
+	}}
+}
+
+func (q *queue) sentCommit(off int64) {
+	q.mu.Lock()
+	q.committed, q.sentTime = off, time.Now()
+	q.mu.Unlock()
+}
+
+// commitOneway sends the offsets that moved, without waiting for answers.
+// What cannot be sent is due again the next time.
+func (c *Consumer) commitOneway(ctx context.Context) {
+	dead := map[string]bool{}
+	now := time.Now()
+	for _, q := range c.queues() {
+		x := q.due(now)
+		if x == nil {
+			continue
+		}
+		addr := q.topic.master(q.key.Broker)
+		if dead[addr] {
+			continue
+		}
+		dial, cancel := context.WithTimeout(ctx, settleTimeout)
+		conn, err := c.dial(dial, addr)
+		cancel()
+		x.flag = wire.FlagOneway
+		if err == nil {
+			err = conn.Oneway(x, remoting.Later)
+		}
+		if err != nil {
+			dead[addr] = true
+			c.log.Debug("offsets not committed, trying again", "addr", addr, "err", err)
+			continue
+		}
+		q.sentCommit(x.offset)
+	}
+}
+
+// commitNow sends the offsets of the queues and waits until the brokers have
+// confirmed them, or ctx ends. The error joins those of all queues.
+func (c *Consumer) commitNow(ctx context.Context, qs []*queue) error {
+	var (
+		mu   sync.Mutex // guards the two below
+		errs []error
+		left = 1
+		all  = make(chan struct{})
+	)
+	end := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if left--; left == 0 {
+			close(all)
+		}
+	}
+	now := time.Now()
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = now.Add(settleTimeout)
+	}
+	dead := map[string]error{}
+	for _, q := range qs {
+		x := q.due(now)
+		if x == nil {
+			continue
+		}
+		mu.Lock()
+		left++
+		mu.Unlock()
+		x.done = func(x *commit, err error) {
+			if err != nil {
+				end(fmt.Errorf("commit of queue %s: %w", x.q.key, err))
+				return
+			}
+			x.q.sentCommit(x.offset)
+			end(nil)
+		}
+		addr := q.topic.master(q.key.Broker)
+		err := dead[addr]
+		var conn *remoting.Conn
+		if err == nil {
+			conn, err = c.dial(ctx, addr)
+		}
+		if err == nil {
+			_, err = conn.Start(x, deadline, remoting.Later)
+		}
+		if err != nil {
+			dead[addr] = err
+			x.done(x, err)
+		}
+	}
+	end(nil)
+	select {
+	case <-all:
+	case <-ctx.Done():
+		end(fmt.Errorf("commit of offsets: %w", context.Cause(ctx)))
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return errors.Join(errs...)
+}
+
+// commitSoon has the commit loop run at once.
+func (c *Consumer) commitSoon() {
+	select {
+	case c.commitKick <- struct{}{}:
+	default:
+	}
+}
+
+// keepCommitting is the commit loop.
+func (c *Consumer) keepCommitting(ctx context.Context) {
+	tick := time.NewTicker(c.cfg.CommitEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-c.commitKick:
+		}
+		c.commitOneway(ctx)
+	}
+}

@@ -1,0 +1,209 @@
+package consume
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/remoting"
+)
+
+// phase is what a queue's pulling is doing.
+type phase uint8
+
+const (
+	phaseIdle       phase = iota // about to pull
+	phasePulling                 // a pull is on its way or waits at the broker
+	phaseConnecting              // waits for a connection
+	phaseWaiting                 // backs off after a failure
+	phaseFull                    // the cache is full
+	phaseGone                    // not ours any more, for good
+)
+
+// queue is one queue while it is assigned to this member: its cache, its
+// pulling and its offset.
+type queue struct {
+	c      *Consumer
+	topic  *topic
+	key    rocketmq.Queue // with the public topic name
+	ctx    context.Context
+	cancel context.CancelCauseFunc // ends the handlers' context with a cause
+
+	count   atomic.Int64 // unfinished messages in the cache
+	bytes   atomic.Int64 // and their encoded size
+	full    atomic.Bool  // pulling stopped for lack of room
+	gone    atomic.Bool  // set once, before idle is looked at
+	revoked atomic.Bool  // gone, and others handle its messages
+	running atomic.Int32 // workers at work on the queue's messages
+
+	mu    sync.Mutex // guards all below
+	pages []*page    // in the order of offsets; finished ones leave at the head
+	next  int64      // the offset to pull next
+
+	phase    phase
+	pull     pullRequest
+	pulls    uint64 // number of the current pull
+	conn     *remoting.Conn
+	addr     string
+	token    remoting.Token
+	source   int64 // broker id to pull from
+	failures int   // in a row, of pulls
+	empties  int   // answers in a row that came at once and brought nothing
+	sentAt   time.Time
+
+	lastErr   error
+	lastPull  time.Time // last answer
+	max       int64     // the broker's maximum at the last answer
+	committed int64     // sent to the broker last, -1 for nothing
+	sentTime  time.Time // when
+	idle      chan struct{}
+}
+
+// lowest is the offset to commit: of the first unfinished message, or the one
+// to pull next if there is none. Everything before it is done.
+func (q *queue) lowest() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lowestLocked()
+}
+
+func (q *queue) lowestLocked() int64 {
+	q.trimLocked()
+	if len(q.pages) == 0 {
+		return q.next
+	}
+	p := q.pages[0]
+	if i := p.lowest(); i < len(p.views) {
+		return p.views[i].Offset
+	}
+	return q.next // its last message is being finished just now
+}
+
+// trimLocked drops finished pages at the head.
+func (q *queue) trimLocked() {
+	n := 0
+	for n < len(q.pages) && q.pages[n].left.Load() == 0 {
+		q.pages[n] = nil
+		n++
+	}
+	if q.pages = q.pages[n:]; len(q.pages) == 0 {
+		q.pages = nil
+	}
+}
+
+// hasRoom reports whether another pull may be sent.
+func (q *queue) hasRoomLocked() bool {
+	l := &q.topic.limits
+	if q.count.Load() >= l.messages.Load() || q.bytes.Load() >= l.bytes.Load() {
+		return false
+	}
+	if len(q.pages) == 0 {
+		return true
+	}
+	// A message that takes long must not let the distance between the
+	// committed and the newest offset grow without bound: all of it is handled
+	// again by whoever gets the queue after a crash.
+	return q.next-q.lowestLocked() <= maxSpan
+}
+
+// finish marks message i of a page as done, whoever did it.
+func (q *queue) finish(p *page, i int) {
+	size := int64(p.meta[i].size)
+	last := p.finish(i)
+	q.count.Add(-1)
+	q.bytes.Add(-size)
+	if last {
+		q.mu.Lock()
+		// A finished page behind an unfinished one must not keep its bodies.
+		p.views, p.ptrs, p.meta = nil, nil, nil
+		q.trimLocked()
+		q.mu.Unlock()
+	}
+	if q.full.Load() {
+		q.roomMade()
+	}
+}
+
+// roomMade pulls again if the cache was full and is not any more.
+func (q *queue) roomMade() {
+	l := &q.topic.limits
+	if q.count.Load() >= l.messages.Load() || q.bytes.Load() >= l.bytes.Load() {
+		return
+	}
+	q.mu.Lock()
+	again := q.phase == phaseFull && q.hasRoomLocked()
+	if again {
+		q.phase = phaseIdle
+		q.full.Store(false)
+	}
+	q.mu.Unlock()
+	if again {
+		q.startPull(remoting.Later)
+	}
+}
+
+// enter and leave bracket a worker's stay with the queue's messages. enter is
+// false if the queue is gone.
+func (q *queue) enter() bool {
+	q.running.Add(1)
+	if q.gone.Load() {
+		q.leave()
+		return false
+	}
+	return true
+}
+
+func (q *queue) leave() {
+	if q.running.Add(-1) == 0 && q.gone.Load() {
+		q.signalIdle()
+	}
+}
+
+func (q *queue) signalIdle() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running.Load() != 0 {
+		return
+	}
+	select {
+	case <-q.idle:
+	default:
+		close(q.idle)
+	}
+}
+
+// stop ends pulling for good and keeps workers from beginning further
+// messages. The channel is closed once no worker is at work on the queue.
+func (q *queue) stop() <-chan struct{} {
+	q.gone.Store(true)
+	q.mu.Lock()
+	pulling, conn, token := q.phase == phasePulling, q.conn, q.token
+	q.phase = phaseGone
+	q.mu.Unlock()
+	if pulling && conn != nil {
+		conn.Cancel(token)
+	}
+	q.topic.forget(q)
+	if q.running.Load() == 0 {
+		q.signalIdle()
+	}
+	return q.idle
+}
+
+// begun lists the offsets of messages that were handed out and are not
+// finished: in a handler, or waiting for their retry.
+func (q *queue) begun() []int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var out []int64
+	for _, p := range q.pages {
+		for i := range p.views {
+			if p.begun(i) && !p.finished(i) {
+				out = append(out, p.views[i].Offset)
+			}
+		}
+	}
+	return out
+}
