@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"compress/zlib"
 	"encoding/hex"
 	"encoding/json"
 	"io"
@@ -111,4 +112,13 @@ func unhex(tb testing.TB, s string) []byte {
 	b, err := hex.DecodeString(s)
 	require.NoError(tb, err)
 	return b
+}
+
+func inflate(tb testing.TB, b []byte) []byte {
+	tb.Helper()
+	z, err := zlib.NewReader(bytes.NewReader(b))
+	require.NoError(tb, err)
+	out, err := io.ReadAll(z)
+	require.NoError(tb, err)
+	return out
 }

@@ -210,7 +210,7 @@ func (r *jsonReader) subscription() Subscription {
 // once, and the hashes of those. "" and "*" mean all and have neither. Version
 // is left to the caller.
 func TagSubscription(topic, expr string) Subscription {
-	d := Subscription{Topic: topic, Expr: expr, ExprType: ExprTag, Tags: []string{}, Codes: []int32{}}
+	d := Subscription{Topic: topic, Expr: expr, ExprType: ExprTag}
 	if expr == "" || expr == "*" {
 		d.Expr = "*"
 		return d

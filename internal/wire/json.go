@@ -290,23 +290,18 @@ func (r *jsonReader) bool() bool {
 	return ParseBool(v) || len(v) == 1 && v[0] == '1'
 }
 
-// texts reads an array of strings, nil for null.
-func (r *jsonReader) texts() []string {
-	if r.null() {
-		return nil
-	}
-	list := []string{}
+// texts reads an array of strings, nil for an empty one.
+func (r *jsonReader) texts() (list []string) {
 	r.array(func() { list = append(list, r.text()) })
 	return list
 }
 
-// textMap reads an object whose values are strings, nil for null.
-func (r *jsonReader) textMap() map[string]string {
-	if r.null() {
-		return nil
-	}
-	m := map[string]string{}
+// textMap reads an object whose values are strings, nil for an empty one.
+func (r *jsonReader) textMap() (m map[string]string) {
 	r.object(func(k jsonKey) {
+		if m == nil {
+			m = map[string]string{}
+		}
 		s := string(k.text)
 		m[s] = r.text()
 	})

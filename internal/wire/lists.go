@@ -18,7 +18,10 @@ func DecodeKVTable(b []byte) (KVTable, error) {
 	d := KVTable{Table: map[string]string{}}
 	r.object(func(k jsonKey) {
 		if string(k.text) == "table" {
-			d.Table = r.textMap()
+			r.object(func(k jsonKey) {
+				name := string(k.text)
+				d.Table[name] = r.text()
+			})
 		}
 	})
 	return d, r.finish("table")

@@ -85,8 +85,7 @@ func (q *MessageQueue) member(r *jsonReader, k jsonKey) {
 	}
 }
 
-func (r *jsonReader) queues() []MessageQueue {
-	list := []MessageQueue{}
+func (r *jsonReader) queues() (list []MessageQueue) {
 	r.array(func() { list = append(list, r.queue()) })
 	return list
 }

@@ -112,7 +112,7 @@ func DecodeRegisterBrokerBody(b []byte) (RegisterBrokerBody, error) {
 		return decodeCompressed(b)
 	}
 	r := jsonReader{b: b}
-	var d RegisterBrokerBody
+	d := RegisterBrokerBody{Topics: map[string]TopicConfig{}}
 	r.object(func(k jsonKey) {
 		switch string(k.text) {
 		case "filterServerList":
@@ -132,10 +132,11 @@ func decodeCompressed(b []byte) (RegisterBrokerBody, error) {
 		return d, fmt.Errorf("%w: registration: %w", ErrBody, err)
 	}
 	in := &io.LimitedReader{R: z, N: maxInflated}
-	if err := d.inflate(in); err != nil {
-		if in.N <= 0 {
-			err = fmt.Errorf("inflates to more than %d bytes", maxInflated)
-		}
+	err = d.inflate(in)
+	if in.N <= 0 {
+		err = fmt.Errorf("inflates to more than %d bytes", maxInflated)
+	}
+	if err != nil {
 		return d, fmt.Errorf("%w: registration: %w", ErrBody, err)
 	}
 	return d, nil
@@ -168,8 +169,11 @@ func (d *RegisterBrokerBody) inflate(in io.Reader) error {
 	}
 	r := jsonReader{b: s}
 	d.FilterServers = r.texts()
-	// What may follow is about static topics; it is left unread.
-	return r.finish("filter servers")
+	if err := r.finish("filter servers"); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in) // static topics, which are not supported, and the checksum
+	return err
 }
 
 func readInt32(in io.Reader) (int32, error) {
