@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,29 +122,41 @@ func TestResolver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		c.nameServer("old:1").know("a", routeOf(1, "b1=b1:1"))
-		found, failure, asked := []string{"old:1"}, error(nil), 0
+		var mu sync.Mutex
+		found, failure, calls := []string{"old:1"}, error(nil), 0
 		r := c.runtime(Config{Resolve: func(context.Context) ([]string, error) {
-			asked++
+			mu.Lock()
+			defer mu.Unlock()
+			calls++
 			return found, failure
 		}})
+		asked := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return calls
+		}
+		resolveTo := func(addrs []string, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			found, failure = addrs, err
+		}
 		_, err := r.Route(t.Context(), "a")
 		require.NoError(t, err)
-		require.Equal(t, 1, asked)
+		require.Equal(t, 1, asked())
 		_, err = r.FetchRoute(t.Context(), "a")
 		require.NoError(t, err)
-		require.Equal(t, 1, asked, "not before its time")
+		require.Equal(t, 1, asked(), "not before its time")
 
 		// A resolver that fails takes nothing away.
-		failure = errors.New("no DNS")
+		resolveTo(nil, errors.New("no DNS"))
 		time.Sleep(ResolveEvery + time.Second)
 		synctest.Wait()
-		require.Greater(t, asked, 1)
+		require.Greater(t, asked(), 1)
 		_, err = r.FetchRoute(t.Context(), "a")
 		require.NoError(t, err)
 
 		// The servers moved: after a total failure the resolver is asked at once.
-		failure = nil
-		found = []string{"new:1"}
+		resolveTo([]string{"new:1"}, nil)
 		time.Sleep(ResolveEvery + time.Second)
 		synctest.Wait()
 		c.nameServer("new:1").know("a", routeOf(1, "b1=b1:2"))
