@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorocketmq/rocketmq/internal/remoting"
+	"github.com/gorocketmq/rocketmq/internal/retry"
 	"github.com/gorocketmq/rocketmq/internal/run"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
@@ -50,6 +51,8 @@ func newRegistrar(b *Broker) *registrar {
 	r := &registrar{b: b, pool: remoting.NewPool(remoting.PoolConfig{
 		Config: remoting.Config{Logger: b.log},
 		Dial:   b.cfg.Dial,
+		// what paces the attempts is nameServer.run, by the broker's clock
+		Backoff: retry.Policy{Min: time.Millisecond, Max: time.Millisecond},
 	})}
 	for _, addr := range b.cfg.NameServers {
 		r.servers = append(r.servers, &nameServer{r: r, addr: addr, work: newWork(), whole: true, changed: map[string]struct{}{}})
@@ -101,34 +104,32 @@ func (r *registrar) wait(ctx context.Context) {
 func (s *nameServer) run(ctx context.Context) {
 	defer s.work.close()
 	b := s.r.b
+	due := make(chan struct{}, 1)
+	timer := b.clock.AfterFunc(b.cfg.RegisterEvery, func() {
+		select {
+		case due <- struct{}{}:
+		default:
+		}
+	})
+	defer timer.Stop()
 	pause := time.Duration(0)
 	for {
-		timer := (<-chan struct{})(nil)
-		stop := func() bool { return false }
-		if pause > 0 {
-			due := make(chan struct{})
-			t := b.clock.AfterFunc(pause, func() { close(due) })
-			timer, stop = due, t.Stop
-		}
 		var lost <-chan struct{} // the connection's end: the name server may be back already
 		if s.conn != nil {
 			lost = s.conn.Done()
 		}
 		select {
 		case <-ctx.Done():
-			stop()
 			return
 		case <-s.work.wake:
-		case <-timer:
+		case <-due:
 			s.all()
 		case <-lost:
 			s.conn = nil
 			s.all()
 		}
-		stop()
 		seq := s.work.begin()
 		err := s.register(ctx)
-		s.work.end(seq)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -142,6 +143,8 @@ func (s *nameServer) run(ctx context.Context) {
 				pause = time.Second
 			}
 		}
+		timer.Reset(pause)
+		s.work.end(seq)
 	}
 }
 
