@@ -107,7 +107,11 @@ func (l *commitLog) roll() {
 // write copies records to the log's end and returns the new end; mu must be
 // held with room for them. The caller unlocks and then calls wrote.
 func (l *commitLog) write(b []byte, storeTime int64) int64 {
-	copy(l.cur.Data()[l.pos:], b)
+	// Size and magic come last: a process that is killed in between leaves
+	// no record at all rather than a torn one.
+	dst := l.cur.Data()[l.pos:]
+	copy(dst[wire.BlankSize:], b[wire.BlankSize:])
+	copy(dst, b[:wire.BlankSize])
 	l.pos += int64(len(b))
 	l.cur.SetWrote(l.pos)
 	end := l.cur.Start() + l.pos

@@ -55,10 +55,18 @@ func (s *Store) Put(m *Message, w Waiter) (PutResult, bool) {
 	if len(m.Body) > s.cfg.MaxMessageSize {
 		return refuse(MessageIllegal, fmt.Errorf("store: body of %d bytes, the limit is %d", len(m.Body), s.cfg.MaxMessageSize)), false
 	}
-	buf := s.buffers.get()
+	buf, props := s.buffers.get(), s.buffers.get()
 	defer s.buffers.put(buf)
+	defer s.buffers.put(props)
 	rec := s.record(m)
 	rec.Body, rec.Properties = m.Body, m.Properties
+	if n := len(m.Properties); n > 0 && m.Properties[n-1] != propertyEnd {
+		props.b = append(append(props.b[:0], m.Properties...), propertyEnd)
+		rec.Properties = props.b
+	}
+	if len(rec.Properties) > wire.MaxProperties {
+		return refuse(PropertiesSizeExceeded, tooManyProperties(len(rec.Properties))), false
+	}
 	buf.b = wire.AppendRecord(buf.b[:0], &rec)
 	if limit := s.cfg.MaxMessageSize + recordSlack; len(buf.b) > limit {
 		return refuse(MessageIllegal, fmt.Errorf("store: record of %d bytes, the limit is %d", len(buf.b), limit)), false
@@ -82,8 +90,6 @@ func (s *Store) check(m *Message) (Status, error) {
 	switch {
 	case len(m.Topic) == 0 || len(m.Topic) > limit:
 		return MessageIllegal, fmt.Errorf("store: topic of %d bytes, want 1 to %d", len(m.Topic), limit)
-	case len(m.Properties) > wire.MaxProperties:
-		return PropertiesSizeExceeded, fmt.Errorf("store: properties of %d bytes, the limit is %d", len(m.Properties), wire.MaxProperties)
 	case m.Body == nil:
 		return MessageIllegal, errors.New("store: message without a body")
 	}
@@ -189,7 +195,7 @@ func (s *Store) PutBatch(m *Message, phy []int64, w Waiter) (PutResult, bool) {
 		}
 		props.b = joinProperties(props.b[:0], item.Properties, m.Properties)
 		if len(props.b) > wire.MaxProperties {
-			return refuse(PropertiesSizeExceeded, fmt.Errorf("store: batch item %d: properties of %d bytes, the limit is %d", n, len(props.b), wire.MaxProperties)), false
+			return refuse(PropertiesSizeExceeded, fmt.Errorf("batch item %d: %w", n, tooManyProperties(len(props.b)))), false
 		}
 		rec.Flag, rec.Body, rec.Properties = item.Flag, item.Body, props.b
 		buf.b = wire.AppendRecord(buf.b, &rec)
@@ -210,13 +216,22 @@ func (s *Store) PutBatch(m *Message, phy []int64, w Waiter) (PutResult, bool) {
 	return s.finish(r, w)
 }
 
-// joinProperties appends two encoded property strings, with the separator
-// that the first one may lack.
-func joinProperties(dst, a, b []byte) []byte {
-	const end = 0x02 // ends a property
-	dst = append(dst, a...)
-	if len(a) > 0 && len(b) > 0 && a[len(a)-1] != end {
-		dst = append(dst, end)
+// propertyEnd ends each property. Stored properties always end with it, so
+// that recovery can tell whether a record is whole.
+const propertyEnd = 0x02
+
+// joinProperties appends two encoded property strings, each with the end mark
+// that it may lack.
+func joinProperties(dst []byte, parts ...[]byte) []byte {
+	for _, p := range parts {
+		dst = append(dst, p...)
+		if n := len(p); n > 0 && p[n-1] != propertyEnd {
+			dst = append(dst, propertyEnd)
+		}
 	}
-	return append(dst, b...)
+	return dst
+}
+
+func tooManyProperties(n int) error {
+	return fmt.Errorf("store: properties of %d bytes, the limit is %d", n, wire.MaxProperties)
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/gorocketmq/rocketmq/internal/broker/store/cq"
@@ -121,8 +120,12 @@ func (t *queueTable) obtain(topic []byte, id int32, l *commitLog) *queue {
 // fitsDirectory keeps topics inside the store's directory, whatever the
 // broker lets through.
 func fitsDirectory(topic []byte) bool {
-	s := string(topic)
-	return s != "" && s != "." && s != ".." && !strings.ContainsAny(s, "/\\\x00")
+	for _, c := range topic {
+		if c == '/' || c == '\\' || c == 0 {
+			return false
+		}
+	}
+	return len(topic) > 0 && string(topic) != "." && string(topic) != ".."
 }
 
 // dispatchTo returns the queue of the record at phy of the log and makes it
@@ -133,7 +136,7 @@ func (t *queueTable) dispatchTo(topic []byte, id int32, phy int64) *queue {
 	if q == nil {
 		t.mu.Lock()
 		k := queueKey{string(topic), id}
-		if q = t.queues[k]; q == nil && phy >= t.deleting[k.topic] && id >= 0 && fitsDirectory(topic) {
+		if q = t.queues[k]; q == nil && phy >= t.deleting[k.topic] && id >= 0 {
 			q = t.make(k, 0)
 		}
 		t.mu.Unlock()

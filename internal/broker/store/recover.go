@@ -88,22 +88,25 @@ func (s *Store) recoverFrom(aborted bool, covered int64) int64 {
 // if all files are full.
 func (s *Store) scanLog(from int64) (end, storeTime int64, reason string) {
 	end = from
-	var r wire.Record
+	var r, last wire.Record
+	var before struct{ end, time int64 } // of the log, without the last record
 	for _, f := range s.log.seq.Files() {
 		if f.Start() < from {
 			continue
 		}
 		for b := f.Data(); len(b) > 0; {
-			what, n, why := scan(b, f.End()-int64(len(b)), !s.cfg.SkipRecoverCRC, &r)
-			if what == foundEnd {
-				return f.End() - int64(len(b)), storeTime, why
+			what, n, why := scan(b, end, !s.cfg.SkipRecoverCRC, &r)
+			switch {
+			case what == foundEnd && torn(&last):
+				return before.end, before.time, "the record has lost its end"
+			case what == foundEnd:
+				return end, storeTime, why
+			case what == foundRecord:
+				before.end, before.time = end, storeTime
+				storeTime, last = r.StoreTime, r
 			}
-			if what == foundRecord {
-				storeTime = r.StoreTime
-			}
-			b = b[n:]
+			b, end = b[n:], end+n
 		}
-		end = f.End()
 	}
 	return end, storeTime, ""
 }

@@ -46,6 +46,9 @@ func scan(b []byte, phy int64, checkCRC bool, r *wire.Record) (what found, n int
 	default:
 		return foundEnd, 0, err.Error()
 	}
+	if !fitsDirectory(r.Topic) {
+		return foundEnd, 0, "the topic is no name" // the checksum does not cover it
+	}
 	if r.PhyOffset != phy {
 		return foundEnd, 0, fmt.Sprintf("record says it belongs at %d", r.PhyOffset)
 	}
@@ -53,6 +56,14 @@ func scan(b []byte, phy int64, checkCRC bool, r *wire.Record) (what found, n int
 		return foundEnd, 0, "the body does not match its checksum"
 	}
 	return foundRecord, int64(size), ""
+}
+
+// torn reports whether the last record of a log has lost its end: the bytes
+// of its properties are zeros, as in a page that never got to the disk. Put
+// ends properties with their end mark; the checksum does not cover them.
+func torn(r *wire.Record) bool {
+	n := len(r.Properties)
+	return n > 0 && r.Properties[n-1] == 0
 }
 
 // recordStoreTime reads the store time of the record at the front of b; 0 if

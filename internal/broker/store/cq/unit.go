@@ -39,12 +39,13 @@ func (u Unit) end() int64 {
 	return u.Phy + int64(u.Size)
 }
 
-// Put writes the unit into the first UnitSize bytes of b.
+// Put writes the unit into the first UnitSize bytes of b. The size comes last:
+// without it a unit does not count, should the process be killed in between.
 func (u Unit) Put(b []byte) {
 	_ = b[UnitSize-1]
+	binary.BigEndian.PutUint64(b[12:], uint64(u.Tags))
 	binary.BigEndian.PutUint64(b, uint64(u.Phy))
 	binary.BigEndian.PutUint32(b[8:], uint32(u.Size))
-	binary.BigEndian.PutUint64(b[12:], uint64(u.Tags))
 }
 
 // Get reads a unit from the first UnitSize bytes of b.

@@ -90,7 +90,7 @@ func TestDirtyPages(t *testing.T) {
 
 func TestClear(t *testing.T) {
 	both(t, func(t *testing.T, fsys mfile.FS, dir string) {
-		f, err := fsys.Create(filepath.Join(dir, "f"), 5*mfile.PageSize, false)
+		f, err := fsys.Create(filepath.Join(dir, "f"), 7*mfile.PageSize, false)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, f.Close()) }()
 		b := f.Data()

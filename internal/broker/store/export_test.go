@@ -1,0 +1,26 @@
+package store
+
+import "github.com/gorocketmq/rocketmq/internal/wire"
+
+// FlushNow flushes log, consume queues and checkpoint as the flushers do when
+// their thorough interval has passed.
+func (s *Store) FlushNow() error {
+	if err := s.flushLog(); err != nil {
+		return err
+	}
+	return s.flushUnits(s.queues.all(nil), true)
+}
+
+// DropFirstLogFile removes the oldest commit log file.
+func (s *Store) DropFirstLogFile() error {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return s.log.seq.RemoveFirst()
+}
+
+// Scan is scan for the fuzzer: the length of the record or filler at the
+// front of b, 0 if there is neither.
+func Scan(b []byte, phy int64, r *wire.Record) (n int64, record bool) {
+	what, n, _ := scan(b, phy, true, r)
+	return n, what == foundRecord
+}
