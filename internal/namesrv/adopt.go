@@ -104,6 +104,13 @@ func (t *tables) describe(b *wire.BrokerData, r *registration) bool {
 // changed ones alone. mu must be held for writing.
 func (t *tables) adopt(r *registration, key liveKey, first, readOnly bool) {
 	l := t.live[key]
+	if l != nil && l.conn != r.conn && r.full() {
+		// The broker has a new connection and the end of the old one has not
+		// been noticed yet. Had it been, the old topics would be gone. Apache
+		// keeps them if it notices too late, so that a broker restarted with
+		// auto-create off goes on being listed for the default topic.
+		t.dropOthers(r)
+	}
 	newer := first || l == nil || l.version != r.version
 	for topic, c := range r.topics {
 		old, known := t.topics[topic][r.name]
@@ -119,6 +126,25 @@ func (t *tables) adopt(r *registration, key liveKey, first, readOnly bool) {
 		}
 		if !known || old != q {
 			t.putQueues(topic, q)
+			t.changed()
+		}
+	}
+}
+
+// full is true for a report that is surely of all topics: every broker has this
+// one from its first start on, and it never changes.
+func (r *registration) full() bool {
+	_, ok := r.topics[wire.TopicSelfTest]
+	return ok && r.id == 0
+}
+
+// dropOthers forgets the topics of a broker that are not in its report. mu must
+// be held for writing.
+func (t *tables) dropOthers(r *registration) {
+	for topic, queues := range t.topics {
+		_, has := queues[r.name]
+		if _, reported := r.topics[topic]; has && !reported {
+			t.dropQueues(topic, r.name)
 			t.changed()
 		}
 	}

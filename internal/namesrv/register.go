@@ -26,7 +26,9 @@ import (
 //
 // Deviations: 104 takes effect before it is answered (5.x queues it, 4.9 does
 // not). The body's first byte tells whether it is compressed, because 5.x
-// brokers mislabel it. A refused single-topic registration leaves no trace.
+// brokers mislabel it. A full report over a new connection replaces all that
+// the broker reported over an old one, also if the end of that is noticed only
+// afterwards. A refused single-topic registration leaves no trace.
 // Bodies of brokers before 3.0.11 are not read. Nobody is told of a new lowest
 // broker id (notifyMinBrokerIdChanged is off, as by default), and topics are
 // not removed by their absence (deleteTopicWithBrokerRegistration likewise).

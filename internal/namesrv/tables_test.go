@@ -209,6 +209,31 @@ func TestLatestConnectionCounts(t *testing.T) {
 	require.Empty(t, allTopicNames(tb))
 }
 
+// TestRestartedBrokerBeforeTheEndOfItsOldConnection: the new process registers
+// before the server has seen that the old one is gone.
+func TestRestartedBrokerBeforeTheEndOfItsOldConnection(t *testing.T) {
+	tb := newTables()
+	old := report("a", 0, "h:1", wire.TopicSelfTest, wire.TopicDefault, "T")
+	mustRegister(t, tb, old)
+	mustRegister(t, tb, report("b", 0, "h:2", wire.TopicDefault, "U"))
+
+	part := report("a", 0, "h:1", "T", "V") // changed topics alone tell nothing of the others
+	mustRegister(t, tb, part)
+	require.EqualValues(t, 6, perm(tb, wire.TopicDefault, "a"))
+
+	next := report("a", 0, "h:1", wire.TopicSelfTest, "T", "V")
+	mustRegister(t, tb, next)
+	require.EqualValues(t, -1, perm(tb, wire.TopicDefault, "a"))
+	require.EqualValues(t, 6, perm(tb, wire.TopicDefault, "b"), "another broker's is not touched")
+	require.Empty(t, tb.disconnected(old.conn))
+	require.EqualValues(t, 6, perm(tb, "T", "a"))
+
+	same := report("a", 0, "h:1", wire.TopicSelfTest, "T")
+	same.conn = next.conn
+	mustRegister(t, tb, same)
+	require.EqualValues(t, 6, perm(tb, "V", "a"), "over the same connection absence means nothing, as in Apache")
+}
+
 func TestDeleteTopicInOneClusterOrAll(t *testing.T) {
 	tb := newTables()
 	mustRegister(t, tb, report("a", 0, "h:1", "T", "U"))
