@@ -1,0 +1,32 @@
+// Package testbroker runs a RocketMQ cluster inside the process: real name
+// servers and brokers on free loopback ports, started in milliseconds, with
+// nothing to install. Programs and tests reach it as they reach an Apache
+// RocketMQ cluster, by the name server's address, and so can Java clients and
+// mqadmin.
+//
+// A test needs one line:
+//
+//	func TestOrders(t *testing.T) {
+//		cluster := testbroker.New(t, testbroker.Topic("orders", 4))
+//		p, err := producer.New(cluster.Client(t))
+//		if err != nil {
+//			t.Fatal(err)
+//		}
+//		_, err = p.Send(t.Context(), &rocketmq.Message{Topic: "orders", Body: []byte("order 1001")})
+//		if err != nil || len(cluster.Messages("orders")) != 1 {
+//			t.Fatal("not stored", err)
+//		}
+//	}
+//
+// The cluster is ready when [New] returns and closed when the test ends; its
+// servers log to the test's log, which is shown only if the test fails. Outside
+// of tests use [Start].
+//
+// Data is in memory unless [Dir] names a folder; either way it is in the format
+// of Apache RocketMQ, and [Cluster.Kill] and [Cluster.Restart] treat it as a
+// disk. [Cluster.Messages], [Cluster.Offset] and [Cluster.Lag] look into the
+// brokers without a client.
+//
+// Topics must be made with [Topic] or [Cluster.CreateTopic] unless
+// [AutoCreate] is on. Consumer groups need no preparation.
+package testbroker

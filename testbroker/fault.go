@@ -1,0 +1,126 @@
+package testbroker
+
+import (
+	"context"
+	"fmt"
+)
+
+// Kill ends a broker as the death of its process does: connections break,
+// nothing is said to the name servers, nothing is flushed. Its files, or its
+// memory, stay for [Cluster.Restart]. replica must be 0: there is one broker
+// of each name. An unknown broker, or one that is down, fails the test.
+func (c *Cluster) Kill(broker string, replica int) {
+	c.helper()
+	c.must(c.inTurn(func(context.Context) error {
+		n, err := c.node(broker, replica)
+		if err != nil {
+			return err
+		}
+		return n.kill()
+	}))
+}
+
+// Restart stops a broker cleanly, if it is up, and starts it again on the same
+// port with the same data. It is registered with all name servers that are up
+// when Restart returns. replica must be 0. A broker that cannot be started
+// fails the test.
+func (c *Cluster) Restart(broker string, replica int) {
+	c.helper()
+	c.must(c.inTurn(func(ctx context.Context) error {
+		n, err := c.node(broker, replica)
+		if err != nil {
+			return err
+		}
+		if err := n.stop(ctx); err != nil {
+			return err
+		}
+		return n.start(ctx)
+	}))
+}
+
+// KillNameServer ends the i-th name server, counted from 0: its connections
+// break and all it knew is gone.
+func (c *Cluster) KillNameServer(i int) {
+	c.helper()
+	c.must(c.inTurn(func(ctx context.Context) error {
+		ns, err := c.nameServer(i)
+		if err != nil {
+			return err
+		}
+		if ns.srv == nil {
+			return fmt.Errorf("name server %d is down already", i)
+		}
+		return ns.stop(ctx)
+	}))
+}
+
+// RestartNameServer ends the i-th name server, counted from 0, if it is up, and
+// starts one that knows nothing on the same port. All brokers that are up have
+// registered again when it returns.
+func (c *Cluster) RestartNameServer(i int) {
+	c.helper()
+	c.must(c.inTurn(func(ctx context.Context) error {
+		ns, err := c.nameServer(i)
+		if err != nil {
+			return err
+		}
+		if err := ns.stop(ctx); err != nil {
+			return err
+		}
+		if err := ns.start(ctx); err != nil {
+			return err
+		}
+		for _, n := range c.brokers {
+			if n.broker() == nil {
+				continue
+			}
+			if err := ns.srv.WaitBroker(ctx, n.name); err != nil {
+				return fmt.Errorf("waiting for %s to register: %w", n.name, err)
+			}
+		}
+		return nil
+	}))
+}
+
+// SetAutoCreate switches the creation of topics at first use on or off, for
+// all brokers. It takes effect with each broker's next [Cluster.Restart].
+func (c *Cluster) SetAutoCreate(on bool) {
+	c.helper()
+	c.must(c.inTurn(func(context.Context) error {
+		for _, n := range c.brokers {
+			n.cfg.AutoCreateTopic = on
+		}
+		return nil
+	}))
+}
+
+// inTurn runs f while nobody else starts or stops servers.
+func (c *Cluster) inTurn(f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	release, err := c.takeTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if c.closed {
+		return errClosed
+	}
+	return f(ctx)
+}
+
+func (c *Cluster) node(broker string, replica int) (*node, error) {
+	for _, n := range c.brokers {
+		if n.name == broker && replica == 0 {
+			return n, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no broker %q with replica %d", broker, replica)
+}
+
+func (c *Cluster) nameServer(i int) (*nameServer, error) {
+	if i < 0 || i >= len(c.nameServers) {
+		return nil, fmt.Errorf("there is no name server %d", i)
+	}
+	return c.nameServers[i], nil
+}

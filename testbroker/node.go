@@ -1,0 +1,189 @@
+package testbroker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gorocketmq/rocketmq/internal/broker"
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
+	"github.com/gorocketmq/rocketmq/internal/namesrv"
+	"github.com/gorocketmq/rocketmq/internal/run"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+// nameServer is a place for a name server: it keeps the address while servers
+// come and go. Only the holder of the cluster's turn calls its methods.
+type nameServer struct {
+	kvPath string
+	log    *slog.Logger
+	addr   string          // fixed by the first start
+	srv    *namesrv.Server // nil: down
+}
+
+func newNameServer(i int, cfg config) *nameServer {
+	ns := &nameServer{log: cfg.logger.With("server", fmt.Sprintf("namesrv-%d", i))}
+	if cfg.dir != "" {
+		ns.kvPath = filepath.Join(cfg.dir, fmt.Sprintf("namesrv-%d", i), "kvConfig.json")
+	}
+	return ns
+}
+
+func (ns *nameServer) start(ctx context.Context) error {
+	if ns.srv != nil {
+		return errors.New("the name server is up already")
+	}
+	l, err := listen(ctx, ns.addr)
+	if err != nil {
+		return err
+	}
+	srv, err := namesrv.Start(ctx, namesrv.Config{Listener: l, ConfigPath: ns.kvPath, Logger: ns.log})
+	if err != nil {
+		return err
+	}
+	ns.srv, ns.addr = srv, srv.Addr()
+	return nil
+}
+
+func (ns *nameServer) stop(ctx context.Context) error {
+	if ns.srv == nil {
+		return nil
+	}
+	err := ns.srv.Close(ctx)
+	ns.srv = nil
+	return err
+}
+
+// node is a place for a broker: it keeps name, address and data while brokers
+// come and go. Only the holder of the cluster's turn calls start, stop and kill.
+type node struct {
+	name string
+	cfg  broker.Config
+	addr string // fixed by the first start
+
+	mu sync.Mutex // guards b, for those who only look
+	b  *broker.Broker
+}
+
+func newNode(i int, cfg config, nameServers []string) *node {
+	n := &node{name: "broker-" + string(rune('a'+i)), cfg: broker.DefaultConfig()}
+	n.cfg.Name = n.name
+	n.cfg.NameServers = nameServers
+	n.cfg.AutoCreateTopic = cfg.autoCreate
+	n.cfg.Logger = cfg.logger.With("server", n.name)
+	n.cfg.Store.CommitLogFileSize = int64(cfg.segment)
+	n.cfg.Store.Dir = filepath.Join(cfg.dir, n.name)
+	if cfg.dir == "" {
+		n.cfg.Store.FS = mfile.NewMemory() // outlives the broker, as a disk does
+	}
+	return n
+}
+
+func (n *node) start(ctx context.Context) error {
+	if n.broker() != nil {
+		return fmt.Errorf("%s is up already", n.name)
+	}
+	l, err := listen(ctx, n.addr)
+	if err != nil {
+		return err
+	}
+	cfg := n.cfg
+	cfg.Listener = l
+	b, err := broker.Start(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("start of %s: %w", n.name, err)
+	}
+	n.addr = l.Addr().String()
+	n.set(b)
+	return nil
+}
+
+func (n *node) stop(ctx context.Context) error {
+	b := n.broker()
+	if b == nil {
+		return nil
+	}
+	n.set(nil)
+	return b.Close(ctx)
+}
+
+func (n *node) kill() error {
+	b := n.broker()
+	if b == nil {
+		return fmt.Errorf("%s is down already", n.name)
+	}
+	n.set(nil)
+	b.Kill()
+	return nil
+}
+
+// broker is the running broker, nil if it is down.
+func (n *node) broker() *broker.Broker {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.b
+}
+
+func (n *node) set(b *broker.Broker) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.b = b
+}
+
+// createTopics creates topics on a broker that is up.
+func (n *node) createTopics(ctx context.Context, topics []topic) error {
+	b := n.broker()
+	if b == nil || len(topics) == 0 {
+		return nil
+	}
+	var cfgs []wire.TopicConfig
+	for _, t := range topics {
+		c := wire.NewTopicConfig(t.name)
+		c.ReadQueues, c.WriteQueues = int32(t.queues), int32(t.queues)
+		cfgs = append(cfgs, c)
+	}
+	return b.PutTopics(ctx, cfgs...)
+}
+
+// A port of an earlier start may be taken for a moment by an outgoing
+// connection of this machine.
+const (
+	listenTries = 100
+	listenPause = 20 * time.Millisecond
+)
+
+// listen listens on a loopback address, a free port if addr is empty.
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	var lc net.ListenConfig
+	if addr == "" {
+		return lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	}
+	for try := 1; ; try++ {
+		l, err := lc.Listen(ctx, "tcp", addr)
+		if err == nil || try == listenTries {
+			return l, err
+		}
+		select {
+		case <-time.After(listenPause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// each calls f for all items at the same time and joins the errors.
+func each[T any](items []T, f func(T) error) error {
+	g := run.NewGroup(context.Background())
+	errs := make([]error, len(items))
+	for i, x := range items {
+		g.Go(func(context.Context) { errs[i] = f(x) })
+	}
+	g.Wait()
+	g.Cancel(nil)
+	return errors.Join(errs...)
+}
