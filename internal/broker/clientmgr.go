@@ -20,8 +20,7 @@ import (
 // These run on the connection's reader, so that a client's heartbeat counts
 // before what it sends next, and before the end of its connection. Unlike
 // Apache the list of 38 has an id only once, however many connections say so,
-// and is sorted; IS_SUB_CHANGE says whether anything changed (Apache says true
-// to every plain heartbeat of a group).
+// and is sorted.
 
 func (b *Broker) handleHeartbeat(r *remoting.Request) {
 	f := r.Frame()
@@ -43,7 +42,7 @@ func (b *Broker) handleHeartbeat(r *remoting.Request) {
 	for _, group := range hb.Producers {
 		b.clients.Producer(group, c)
 	}
-	r.Reply(wire.RespSuccess, "", &wire.HeartbeatResponse{V2: true, SubChanged: changed}, nil)
+	r.Reply(wire.RespSuccess, "", &wire.HeartbeatResponse{V2: true, SubChanged: changed || !hb.WithoutSub}, nil)
 }
 
 func (b *Broker) consumerHeartbeat(d *wire.ConsumerData, c clients.Client, keepSubs bool) bool {
