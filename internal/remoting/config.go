@@ -54,8 +54,9 @@ type Config struct {
 	// queued before the peer counts as dead. Zero means 64 MiB.
 	MaxOutput int
 
-	// ReadBuffer is the size up to which the input buffer grows, 256 KiB if
-	// zero. Frames beyond it get memory of their own, as their bytes arrive.
+	// ReadBuffer is the size up to which the input buffer grows with traffic:
+	// 256 KiB if zero, at least 16 KiB. For a larger frame it grows further, as
+	// the bytes arrive, and shrinks again.
 	ReadBuffer int
 
 	// Encoding is the header encoding of [Conn.Call] and [Conn.CallOneway].
@@ -118,6 +119,7 @@ func (c Config) withDefaults() *Config {
 	if c.ReadBuffer <= 0 {
 		c.ReadBuffer = DefaultReadBuffer
 	}
+	c.ReadBuffer = max(c.ReadBuffer, firstBuffer)
 	if c.Clock == nil {
 		c.Clock = clock.Real()
 	}

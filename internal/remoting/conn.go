@@ -84,7 +84,8 @@ type Conn struct {
 
 	closing atomic.Bool
 	done    chan struct{}
-	err     error // written before done is closed
+	err     error         // written before done is closed
+	ended   chan struct{} // closed after done, when all pending calls have failed
 }
 
 // newConn wraps a connected socket. raw is nc or the socket below its TLS.
@@ -93,7 +94,7 @@ func newConn(nc, raw net.Conn, cfg *Config, sw *sweeper) *Conn {
 		cfg: cfg, nc: nc, raw: raw, sweeper: sw,
 		base: cfg.Clock.Now(),
 		kick: make(chan struct{}, 1),
-		done: make(chan struct{}),
+		done: make(chan struct{}), ended: make(chan struct{}),
 		peer: nc.RemoteAddr().String(),
 	}
 	c.local, c.remote = addrPort(nc.LocalAddr()), addrPort(nc.RemoteAddr())
@@ -187,20 +188,23 @@ func (c *Conn) launch(m Mode, yield bool) {
 
 // waitRoom blocks while the output buffer is full.
 func (c *Conn) waitRoom(deadline time.Time, m Mode) error {
-	var late chan struct{}
-	for {
-		room := c.out.full(c.cfg.HighWater)
-		if room == nil {
-			return nil
-		}
-		if m == Try {
-			return ErrBusy
-		}
-		if late == nil && !deadline.IsZero() {
-			late = make(chan struct{})
-			t := c.cfg.Clock.AfterFunc(deadline.Sub(c.cfg.Clock.Now()), func() { close(late) })
-			defer t.Stop()
-		}
+	room := c.out.full(c.cfg.HighWater)
+	if room == nil {
+		return nil
+	}
+	if m == Try {
+		return ErrBusy
+	}
+	return c.waitRoomSlow(room, deadline)
+}
+
+func (c *Conn) waitRoomSlow(room <-chan struct{}, deadline time.Time) error {
+	late := make(chan struct{})
+	if !deadline.IsZero() {
+		t := c.cfg.Clock.AfterFunc(deadline.Sub(c.cfg.Clock.Now()), func() { close(late) })
+		defer t.Stop()
+	}
+	for ; room != nil; room = c.out.full(c.cfg.HighWater) {
 		select {
 		case <-room:
 		case <-c.done:
@@ -209,6 +213,7 @@ func (c *Conn) waitRoom(deadline time.Time, m Mode) error {
 			return ErrTimeout
 		}
 	}
+	return nil
 }
 
 // Cancel withdraws a call. If it returns true, Done has not been and will not
@@ -280,6 +285,7 @@ func (c *Conn) fail(op string, err error) {
 	for _, x := range c.pend.close() {
 		x.Done(nil, c.err)
 	}
+	close(c.ended)
 }
 
 // Done is closed when the connection is.

@@ -11,12 +11,7 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
-const (
-	codeEcho  = wire.ReqSendMessageV2
-	codePanic = wire.ReqPullMessage
-	codePark  = wire.ReqHeartBeat
-	codeWork  = wire.ReqUpdateBrokerConfig
-)
+const codeEcho = wire.ReqSendMessageV2
 
 // echo answers with the body it got.
 func echo(r *Request) { r.Reply(0, "", nil, r.Frame().Body) }

@@ -25,7 +25,7 @@ type input struct {
 // prime puts bytes that have been read already in front.
 func (in *input) prime(first []byte) {
 	if len(first) > 0 {
-		in.buf = make([]byte, min(firstBuffer, in.max))
+		in.buf = make([]byte, firstBuffer)
 		in.w = copy(in.buf, first)
 	}
 }
@@ -85,21 +85,19 @@ func (in *input) ended(err error) error {
 // makeRoom moves what is left to the front and sees to it that there is space
 // behind it. need is the size of the frame to come, zero if it is unknown.
 func (in *input) makeRoom(need int) {
-	have := in.w - in.r
-	want := len(in.buf)
+	have, size := in.w-in.r, len(in.buf)
 	switch {
-	case want == 0:
-		want = min(firstBuffer, in.max)
-	case want > in.max && have < in.max/2 && need <= in.max:
-		want = in.max // the large frame is done with
-	case want < in.max && (in.full || need > want):
-		want = min(2*want, in.max)
+	case size == 0:
+		size = firstBuffer
+	case have == size && need > in.max: // as its bytes arrive
+		size = min(2*size, need)
+	case size > in.max && need <= in.max && have < in.max: // the large frame is done with
+		size = in.max
+	case size < in.max && (in.full || need > size):
+		size = min(max(2*size, need), in.max)
 	}
-	if have == want {
-		want = min(2*want, need) // a frame beyond max: as its bytes arrive
-	}
-	if have >= want || want != len(in.buf) {
-		b := make([]byte, max(want, wire.FrameHead))
+	if size != len(in.buf) {
+		b := make([]byte, size)
 		copy(b, in.buf[in.r:in.w])
 		in.buf = b
 	} else if in.r > 0 {
@@ -132,6 +130,7 @@ func (c *Conn) read() {
 			c.serve()
 		}
 	}
+	<-c.ended // whoever else ended the connection may still be at it
 	c.sweeper.remove(c)
 	c.cfg.Logger.Debug("connection closed", "addr", c.peer, "err", c.err)
 	if c.cfg.OnClose != nil {
