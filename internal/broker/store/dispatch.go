@@ -241,8 +241,8 @@ func (f *queueFollower) follow(r *wire.Record) error {
 		return nil
 	}
 	out, err := q.cq.Append(r.QueueOffset, cq.Unit{Phy: r.PhyOffset, Size: r.Size, Tags: tagsCode(r, f.delays)})
-	if out == cq.Gap && err == nil {
-		f.logger.Error("consume queue lacks units before this one", "topic", q.topic, "queue", q.id,
+	if out >= cq.Gap && err == nil {
+		f.logger.Error("queue offset of a record is not the next one", "topic", q.topic, "queue", q.id,
 			"offset", r.QueueOffset, "have", q.cq.Max()-1, "phy", r.PhyOffset)
 	}
 	return err

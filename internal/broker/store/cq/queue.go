@@ -107,13 +107,20 @@ const (
 	Appended Outcome = iota
 	Known            // the queue had the unit already
 	Gap              // appended, but units before it are missing
+	Misplaced        // dropped: no queue has such an offset
 )
+
+// maxOffset keeps byte positions and file names within 63 bits.
+const maxOffset = 1 << 58
 
 // Append adds the unit of the record with the given queue offset. Records
 // that the queue knows are dropped, so that a log may be dispatched again.
 // A queue without files may begin at any offset. With an error nothing was
 // appended and the same call can be repeated.
 func (q *Queue) Append(offset int64, u Unit) (Outcome, error) {
+	if offset < 0 || offset > maxOffset {
+		return Misplaced, nil
+	}
 	if u.end() <= q.covered {
 		return Known, nil
 	}

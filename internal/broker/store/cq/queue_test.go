@@ -98,6 +98,12 @@ func TestAppendAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, cq.Gap, out)
 	holds(t, q, 0, 16)
+	for _, off := range []int64{-1, 1 << 59, 1<<63 - 1} {
+		out, err = q.Append(off, unit(99))
+		require.NoError(t, err)
+		require.Equal(t, cq.Misplaced, out)
+	}
+	holds(t, q, 0, 16)
 }
 
 func TestQueueThatBeginsLater(t *testing.T) {

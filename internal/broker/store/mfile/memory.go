@@ -243,7 +243,7 @@ func (l memoryLock) Close() error {
 type memoryFile struct{ m *Memory }
 
 func (memoryFile) sync([]byte, int64, int64) error    { return nil }
-func (memoryFile) populate([]byte, int64, int64)      {}
+func (memoryFile) populate(b []byte, from, to int64)  { populate(b[from:to]) }
 func (memoryFile) reserve(string, int64, int64) error { return nil }
 func (memoryFile) close([]byte) error                 { return nil }
 

@@ -1,0 +1,139 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/crc32"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/store"
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
+)
+
+// benchStore is a store that keeps its newest two files only, so that a
+// benchmark runs in bounded space.
+func benchStore(b *testing.B, disk bool) (s *store.Store, trim func()) {
+	b.Helper()
+	cfg := store.Config{Dir: "store", FS: mfile.NewMemory(), CommitLogFileSize: 128 << 20, ConsumeQueueFileSize: 6_000_000}
+	if disk {
+		cfg.Dir, cfg.FS = b.TempDir(), mfile.OS()
+	}
+	s, err := store.Open(cfg)
+	require.NoError(b, err)
+	b.Cleanup(s.Abandon)
+	var busy atomic.Bool
+	return s, func() {
+		if !busy.CompareAndSwap(false, true) {
+			return
+		}
+		for s.Stats().LogFiles > 3 && s.Stats().DispatchBehind < 64<<20 {
+			require.NoError(b, s.DropFirstLogFile())
+		}
+		busy.Store(false)
+	}
+}
+
+func BenchmarkPut(b *testing.B) {
+	for _, fs := range []string{"memory", "disk"} {
+		for _, goroutines := range []int{1, 8} {
+			b.Run(fmt.Sprintf("size=1KiB/goroutines=%d/fs=%s", goroutines, fs), func(b *testing.B) {
+				s, trim := benchStore(b, fs == "disk")
+				body := bytes.Repeat([]byte("x"), 1024)
+				b.ReportAllocs()
+				b.SetBytes(int64(len(body)))
+				var left atomic.Int64
+				left.Store(int64(b.N))
+				var wg sync.WaitGroup
+				b.ResetTimer()
+				for g := range goroutines {
+					wg.Go(func() {
+						m := &store.Message{Topic: []byte("BenchmarkTest"), QueueID: int32(g), Body: body, Properties: []byte("TAGS\x01TagA\x02KEYS\x01key\x02")}
+						for n := 0; left.Add(-1) >= 0; n++ {
+							if res, _ := s.Put(m, nil); res.Err != nil {
+								panic(res.Err)
+							}
+							if n%65536 == 0 {
+								trim()
+							}
+						}
+					})
+				}
+				wg.Wait()
+				b.StopTimer()
+				require.NoError(b, s.WaitDispatched(context.Background()))
+			})
+		}
+	}
+}
+
+// BenchmarkAppendFloor is the least that BenchmarkPut can cost: checksum and
+// one copy into a mapping.
+func BenchmarkAppendFloor(b *testing.B) {
+	body := bytes.Repeat([]byte("x"), 1024+148)
+	dst := make([]byte, 128<<20)
+	b.ReportAllocs()
+	b.SetBytes(1024)
+	sum, at := uint32(0), 0
+	for b.Loop() {
+		if at+len(body) > len(dst) {
+			at = 0
+		}
+		sum += crc32.ChecksumIEEE(body[:1024])
+		at += copy(dst[at:], body)
+	}
+	_ = sum
+}
+
+func BenchmarkGet(b *testing.B) {
+	for _, fs := range []string{"memory", "disk"} {
+		b.Run("size=1KiB/batch=32/fs="+fs, func(b *testing.B) {
+			s, _ := benchStore(b, fs == "disk")
+			const n = 32 << 10
+			body := bytes.Repeat([]byte("x"), 1024)
+			for range n {
+				res, _ := s.Put(&store.Message{Topic: []byte("T"), Body: body}, nil)
+				require.NoError(b, res.Err)
+			}
+			require.NoError(b, s.WaitDispatched(context.Background()))
+			var dst []byte
+			at, topic := int64(0), []byte("T")
+			b.ReportAllocs()
+			b.SetBytes(32 * 1024)
+			for b.Loop() {
+				var res store.GetResult
+				dst, res = s.Get(dst[:0], store.GetRequest{Topic: topic, Offset: at, MaxMsgs: 32})
+				if res.Count != 32 {
+					b.Fatal(res)
+				}
+				at = (at + 32) % n
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/32, "ns/msg")
+		})
+	}
+}
+
+// Puts and Gets of a store that is warm allocate nothing.
+func TestNoAllocations(t *testing.T) {
+	r := newRig(t, false, func(c *store.Config) { c.CommitLogFileSize, c.ConsumeQueueFileSize = 16<<20, 100_000*20 })
+	m := message("T", 0, "body", "TAGS", "a")
+	many := message("T", 0, "", "CLUSTER", "c")
+	many.Body = batch("one", "two", "three")
+	phy := make([]int64, 0, 3)
+	r.Put(m, nil)
+	r.settle()
+	dst := make([]byte, 0, 64<<10)
+	for name, f := range map[string]func(){
+		"put":   func() { r.Put(m, nil) },
+		"batch": func() { r.PutBatch(many, phy, nil) },
+		"get": func() {
+			dst, _ = r.Get(dst[:0], store.GetRequest{Topic: m.Topic, MaxMsgs: 32})
+		},
+	} {
+		require.LessOrEqual(t, testing.AllocsPerRun(500, f), 0.0, name)
+	}
+}
