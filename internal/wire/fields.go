@@ -1,8 +1,6 @@
 package wire
 
-import (
-	"strconv"
-)
+import "strconv"
 
 // FieldError says which extension field of a header is missing or unreadable.
 // A server answers it with [RespInvalidParameter] or [RespSystemError].
@@ -90,8 +88,8 @@ func (r *fieldReader) has(key string) bool {
 	return ok && len(v) > 0
 }
 
-// required reads a number of 32 or 64 bits of a header whose fields are gone
-// through in order.
+// fieldInt64 reads a number of a header whose fields are gone through in order.
+// It keeps the first error; an empty number is 0.
 func fieldInt64(field string, v []byte, err *error) int64 {
 	n, ok := ParseInt(v)
 	if !ok && len(v) > 0 && *err == nil {

@@ -97,12 +97,12 @@ func requireSameBytes(t *testing.T, name string, raw []byte, f *Frame) {
 	}
 }
 
-// hmacSigner is what signing amounts to; the client has the real one.
-type signer struct{ key, token, want string }
+// signer keeps what it was given to sign.
+type signer struct{ key, token, content string }
 
 func (s *signer) Sign() (string, string, func([]byte) string) {
 	return s.key, s.token, func(content []byte) string {
-		s.want = hex.EncodeToString(content)
+		s.content = hex.EncodeToString(content)
 		return "signed"
 	}
 }
@@ -121,7 +121,7 @@ func TestGoldenSignedContent(t *testing.T) {
 		for _, enc := range []Encoding{JSON, Binary} {
 			c := Command{Code: 10, Ext: ExtFields(ext), Body: v.hex(t, "body_hex")}
 			raw := c.Append(nil, Head{Encoding: enc, Signer: s})
-			require.Equal(t, v.text("content_hex"), s.want)
+			require.Equal(t, v.text("content_hex"), s.content)
 			var f Frame
 			require.NoError(t, f.Decode(raw))
 			require.Equal(t, "signed", f.Text("Signature"))

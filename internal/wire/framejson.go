@@ -104,6 +104,9 @@ func (p *headerParser) space() {
 }
 
 func (p *headerParser) peek() byte {
+	if p.i < len(p.b) && p.b[p.i] > ' ' { // as a rule
+		return p.b[p.i]
+	}
 	p.space()
 	if p.i < len(p.b) {
 		return p.b[p.i]
@@ -251,19 +254,19 @@ func (p *headerParser) str() ([]byte, error) {
 	if p.peek() != '"' {
 		return nil, fmt.Errorf("a string was expected")
 	}
-	p.i++
-	at := p.i
-	for p.i < len(p.b) {
-		switch p.b[p.i] {
-		case '"':
-			v := p.b[at:p.i]
-			p.i++
-			return v, nil
-		case '\\':
+	at := p.i + 1
+	text := p.b[at:]
+	for i, c := range text {
+		if c == '"' {
+			p.i = at + i + 1
+			return text[:i:i], nil
+		}
+		if c == '\\' {
+			p.i = at + i
 			return p.escaped(at)
 		}
-		p.i++
 	}
+	p.i = len(p.b)
 	return nil, fmt.Errorf("a string has no end")
 }
 

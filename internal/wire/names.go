@@ -31,7 +31,7 @@ const (
 	GroupInnerProducer = "CLIENT_INNER_PRODUCER"
 )
 
-// KV namespace of order topics on a name server.
+// NamespaceOrderTopic is the KV namespace of order topics on a name server.
 const NamespaceOrderTopic = "ORDER_TOPIC_CONFIG"
 
 // Limits of names, in bytes (they are ASCII).
