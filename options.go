@@ -166,8 +166,12 @@ func serverAddr(a string) (string, error) {
 	if strings.Contains(a, "/") {
 		return "", errors.New("this is a URL; host:port is wanted, or a Resolver that asks the URL")
 	}
-	if ip := net.ParseIP(strings.Trim(a, "[]")); ip != nil { // an IPv6 address without a port has colons, too
-		return net.JoinHostPort(strings.Trim(a, "[]"), defaultPort), nil
+	bare := a
+	if strings.HasPrefix(a, "[") && strings.HasSuffix(a, "]") {
+		bare = a[1 : len(a)-1]
+	}
+	if ip := net.ParseIP(bare); ip != nil { // an IPv6 address without a port has colons, too
+		return net.JoinHostPort(bare, defaultPort), nil
 	}
 	if !strings.Contains(a, ":") {
 		a += ":" + defaultPort

@@ -156,6 +156,33 @@ func TestSendToMissingTopic(t *testing.T) {
 	})
 }
 
+func TestC01_StartOnAMissingTopic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		for range 100 {
+			cl := c.client()
+			p, err := producer.New(cl)
+			require.NoError(t, err)
+			_, err = p.Send(t.Context(), message("absent"))
+			require.ErrorIs(t, err, rocketmq.ErrTopicNotFound)
+			var re *rocketmq.RouteError
+			require.ErrorAs(t, err, &re)
+			require.Equal(t, "absent", re.Topic)
+			require.Equal(t, "ns:9876", re.Asked[0].Addr)
+			require.NoError(t, cl.Close(t.Context()))
+		}
+		// Nothing is left of them: the bubble would not end with a goroutine
+		// still in it, and these are the server's ends of the connections.
+		synctest.Wait()
+		c.ns.mu.Lock()
+		defer c.ns.mu.Unlock()
+		require.Len(t, c.ns.conns, 100)
+		for _, x := range c.ns.conns {
+			require.Error(t, x.Err())
+		}
+	})
+}
+
 func TestSendCreatesTopic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
