@@ -27,10 +27,14 @@ func (g *gate) enter() bool {
 
 func (g *gate) leave() {
 	if g.inside.Add(-1) == 0 && g.closed.Load() {
-		select {
-		case g.empty <- struct{}{}:
-		default:
-		}
+		g.signal()
+	}
+}
+
+func (g *gate) signal() {
+	select {
+	case g.empty <- struct{}{}:
+	default:
 	}
 }
 
@@ -44,5 +48,6 @@ func (g *gate) close(ctx context.Context) error {
 			return fmt.Errorf("producer: %d sends are still under way: %w", g.inside.Load(), context.Cause(ctx))
 		}
 	}
+	g.signal() // to the next one who waits here
 	return nil
 }
