@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -236,3 +237,5 @@ func TestBatchesAndTheirOutcomes(t *testing.T) {
 		require.EqualValues(t, 10, b.stored("T", 0))
 	})
 }
+
+func exit() { runtime.Goexit() }

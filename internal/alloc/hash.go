@@ -1,7 +1,7 @@
 package alloc
 
 import (
-	"crypto/md5" //nolint:gosec // fixed by the peers' algorithm, nothing is protected with it
+	"crypto/md5" // fixed by the peers' algorithm; nothing is protected with it
 	"encoding/binary"
 	"slices"
 	"sort"
@@ -80,6 +80,6 @@ func AppendText(dst []byte, q Queue) []byte {
 }
 
 func ringHash(key []byte) uint32 {
-	sum := md5.Sum(key) //nolint:gosec // see the import
+	sum := md5.Sum(key)
 	return binary.BigEndian.Uint32(sum[:])
 }

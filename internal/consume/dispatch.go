@@ -37,10 +37,37 @@ func (w *work) take(batch int) (from, to int) {
 
 func (w *work) left() int { return len(w.views) - int(w.pos.Load()) }
 
-// lane is the work of one queue that waits in a dispatcher.
+// lane is the work of one queue that waits in a dispatcher. It stays as long
+// as the queue, whether there is work or not.
 type lane struct {
 	q     *queue
 	items []*work
+	head  int  // items before it are used up
+	ready bool // it is in dispatcher.ready
+}
+
+// next is the first piece of work that is not used up, nil if there is none.
+func (l *lane) next() *work {
+	for l.head < len(l.items) && l.items[l.head].left() <= 0 {
+		l.items[l.head] = nil
+		l.head++
+	}
+	if l.head == len(l.items) {
+		l.items, l.head = l.items[:0], 0
+		return nil
+	}
+	return l.items[l.head]
+}
+
+// add appends w, moving the others to the front of the slice rather than
+// growing it.
+func (l *lane) add(w *work) {
+	if l.head > 0 && len(l.items) == cap(l.items) {
+		n := copy(l.items, l.items[l.head:])
+		clear(l.items[n:])
+		l.items, l.head = l.items[:n], 0
+	}
+	l.items = append(l.items, w)
 }
 
 // dispatcher runs the handler of one subscription on up to limit workers.
@@ -54,8 +81,8 @@ type dispatcher struct {
 	mu     sync.Mutex // guards all below
 	limit  int
 	active int
-	lanes  map[*queue]*lane // those with work
-	ready  []*lane          // the same, in turn
+	lanes  map[*queue]*lane
+	ready  []*lane // those with work, in turn
 }
 
 func newDispatcher(c *Consumer, s Subscription) *dispatcher {
@@ -71,9 +98,12 @@ func (d *dispatcher) push(w *work) {
 	if l == nil {
 		l = &lane{q: w.p.q}
 		d.lanes[w.p.q] = l
+	}
+	l.add(w)
+	if !l.ready {
+		l.ready = true
 		d.ready = append(d.ready, l)
 	}
-	l.items = append(l.items, w)
 	wake := d.active < d.limit
 	if wake {
 		d.active++
@@ -109,19 +139,15 @@ func (d *dispatcher) claim() (w *work, more bool) {
 	defer d.mu.Unlock()
 	for len(d.ready) > 0 {
 		l := d.ready[0]
-		for len(l.items) > 0 && l.items[0].left() <= 0 {
-			l.items[0] = nil
-			l.items = l.items[1:]
-		}
-		copy(d.ready, d.ready[1:])
-		d.ready = d.ready[:len(d.ready)-1]
-		if len(l.items) == 0 {
-			delete(d.lanes, l.q)
+		last := copy(d.ready, d.ready[1:])
+		if w = l.next(); w == nil {
+			l.ready = false
+			d.ready[last] = nil
+			d.ready = d.ready[:last]
 			continue
 		}
-		d.ready = append(d.ready, l)
-		w = l.items[0]
-		more = d.active < d.limit && (w.left() > d.batch || len(l.items) > 1 || len(d.ready) > 1)
+		d.ready[last] = l
+		more = d.active < d.limit && (w.left() > d.batch || len(l.items)-l.head > 1 || last > 0)
 		if more {
 			d.active++
 		}
@@ -191,13 +217,14 @@ func (d *dispatcher) drain(w *work) {
 // handler ends its goroutine.
 func (d *dispatcher) deliver(q *queue, w *work, from, to int) {
 	p, msgs := w.p, w.views[from:to:to]
-	var err error = &rocketmq.PanicError{Value: errGoexit}
+	err := errEnded
 	defer func() {
 		if err != nil {
 			d.c.judge(d, q, w, from, to, err)
 		}
 	}()
-	if err = d.prepare(w, from, to); err != nil {
+	if e := d.prepare(w, from, to); e != nil {
+		err = e
 		return
 	}
 	if err = d.call(q, msgs); err != nil {

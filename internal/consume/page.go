@@ -24,6 +24,7 @@ type page struct {
 	bits  []uint64 // one bit a message that is done, then one that is begun; atomic
 	left  atomic.Int32
 	first work // all of the page's messages, if they are for one subscription
+	small [2]uint64
 }
 
 // meta is what the pipeline needs of a message and the application does not.
@@ -197,7 +198,9 @@ func (d *decoder) page() *page {
 	for i := range p.views {
 		p.ptrs[i] = &p.views[i]
 	}
-	p.bits = make([]uint64, 2*((n+63)/64))
+	if p.bits = p.small[:]; n > 64 {
+		p.bits = make([]uint64, 2*((n+63)/64))
+	}
 	p.left.Store(int32(n))
 	return p
 }

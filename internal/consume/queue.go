@@ -85,12 +85,14 @@ func (q *queue) lowestLocked() int64 {
 func (q *queue) trimLocked() {
 	n := 0
 	for n < len(q.pages) && q.pages[n].left.Load() == 0 {
-		q.pages[n] = nil
 		n++
 	}
-	if q.pages = q.pages[n:]; len(q.pages) == 0 {
-		q.pages = nil
+	if n == 0 {
+		return
 	}
+	left := copy(q.pages, q.pages[n:]) // a few pointers, rather than a new slice now and then
+	clear(q.pages[left:])
+	q.pages = q.pages[:left]
 }
 
 // hasRoom reports whether another pull may be sent.

@@ -21,7 +21,8 @@ const (
 )
 
 var (
-	errGoexit         = errors.New("the handler ended its goroutine")
+	// errEnded stands for a handler that calls runtime.Goexit.
+	errEnded          = error(&rocketmq.PanicError{Value: "the handler ended its goroutine"})
 	errHandlerTimeout = fmt.Errorf("handler timeout: %w", context.DeadlineExceeded)
 )
 
@@ -67,8 +68,9 @@ func (c *Consumer) judge(d *dispatcher, q *queue, w *work, from, to int, err err
 		switch {
 		case o.Kind == Done:
 			q.finish(w.p, at)
-		case q.revoked.Load():
-			// Whoever has the queue now gets the message again anyway.
+		case q.revoked.Load() || q.ctx.Err() != nil:
+			// It failed because we cut it short, or another member has the
+			// queue by now: the message comes again without our doing.
 		case o.Kind == Untried:
 			d.push(&work{p: w.p, views: w.views[i : i+1 : i+1], base: at})
 		default:

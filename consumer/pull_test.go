@@ -1,0 +1,359 @@
+package consumer_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/consumer"
+	"github.com/gorocketmq/rocketmq/internal/remoting"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+	"github.com/gorocketmq/rocketmq/selector"
+)
+
+// numPulls is how many pulls have come.
+func (f *fake) numPulls() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.pulls)
+}
+
+func TestPullRequestAsJavaSendsIt(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		b.offsets[wire.MessageQueue{Topic: "T", Broker: "b"}] = 5
+		for i := range 6 {
+			b.put("T", 0, fmt.Sprint(i))
+		}
+		var got received
+		c := start(t, newPush(t, b.client(), consumer.Subscribe("T", selector.Tags("none"), got.handler())))
+		synctest.Wait()
+		version := b.beats[0].Consumers[0].Subscriptions[0].Version
+		want := wire.PullRequest{
+			Group: []byte("G"), Topic: []byte("T"), Offset: 5, MaxMsgs: 32, SysFlag: wire.PullSuspend | wire.PullCommitOffset, CommitOffset: 5,
+			SuspendMillis: 15000, SubVersion: version,
+		}
+		require.Equal(t, want, b.pulls[0])
+		require.NoError(t, c.stop())
+	})
+}
+
+func TestCacheLimitStopsPullingAndRoomStartsIt(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		for i := range 500 {
+			b.put("T", 0, fmt.Sprint(i))
+		}
+		gate := make(chan struct{})
+		var n atomic.Int32
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()),
+			consumer.Subscribe("T", selector.All, consumer.Each(func(context.Context, *rocketmq.MessageView) error {
+				<-gate
+				n.Add(1)
+				return nil
+			}), consumer.Cache(100, 1<<20))))
+		synctest.Wait()
+		h := c.Health().Queues[0]
+		require.Equal(t, 128, h.Cached, "four pulls of 32, the last of which crosses the limit")
+		require.Equal(t, "cache full", h.State)
+		require.EqualValues(t, 500, h.Lag)
+		require.Equal(t, 20, h.InFlight)
+		before := time.Now()
+		close(gate)
+		synctest.Wait()
+		require.EqualValues(t, 500, n.Load())
+		require.Zero(t, time.Since(before), "room is noticed at once, not after a pause")
+		require.NoError(t, c.stop())
+		require.EqualValues(t, 500, b.stored("T", 0))
+	})
+}
+
+func TestCacheLimitInBytes(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		for range 100 {
+			b.put("T", 0, string(make([]byte, 1000)))
+		}
+		gate := make(chan struct{})
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()),
+			consumer.Subscribe("T", selector.All, consumer.Each(func(context.Context, *rocketmq.MessageView) error {
+				<-gate
+				return nil
+			}), consumer.Cache(1000, 40_000))))
+		synctest.Wait()
+		require.Equal(t, 64, c.Health().Queues[0].Cached)
+		close(gate)
+		synctest.Wait()
+		require.NoError(t, c.stop())
+		require.EqualValues(t, 100, b.stored("T", 0))
+	})
+}
+
+// One message that takes long holds the offset; the others go on, but not
+// further than the span of 2000.
+func TestSpanIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		for i := range 5000 {
+			b.put("T", 0, fmt.Sprint(i))
+		}
+		gate := make(chan struct{})
+		var n atomic.Int32
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()),
+			consumer.Subscribe("T", selector.All, consumer.Each(func(_ context.Context, m *rocketmq.MessageView) error {
+				if m.Offset == 3 {
+					<-gate
+				}
+				n.Add(1)
+				return nil
+			}))))
+		synctest.Wait()
+		h := c.Health().Queues[0]
+		require.EqualValues(t, 3, h.Committed)
+		require.Equal(t, 1, h.Cached)
+		require.InDelta(t, 2016, n.Load(), 32)
+		close(gate)
+		synctest.Wait()
+		require.EqualValues(t, 5000, n.Load())
+		require.NoError(t, c.stop())
+		require.EqualValues(t, 5000, b.stored("T", 0))
+	})
+}
+
+func TestPullErrorsBackOff(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		var at []time.Duration
+		began := time.Now()
+		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
+			at = append(at, time.Since(began).Round(time.Second/10))
+			if len(at) > 5 {
+				return false
+			}
+			r.Reply(wire.RespSystemError, "out of order", nil, nil)
+			return true
+		})
+		var got received
+		c := start(t, newPush(t, b.client(), consumer.Subscribe("T", selector.All, got.handler())))
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		h := c.Health().Queues[0]
+		require.Equal(t, "backing off", h.State)
+		var be *rocketmq.BrokerError
+		require.ErrorAs(t, h.LastError, &be)
+		require.Equal(t, "out of order", be.Remark)
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		s := time.Second
+		require.Equal(t, []time.Duration{0, 1 * s, 3 * s, 7 * s, 12 * s, 17 * s}, at)
+		b.put("T", 0, "m")
+		synctest.Wait()
+		require.Len(t, got.bodies(), 1)
+		require.NoError(t, c.Health().Queues[0].LastError)
+		require.NoError(t, c.stop())
+	})
+}
+
+func TestUnknownSubscriptionIsAnsweredWithAHeartbeat(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		var refused atomic.Bool
+		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
+			if refused.Swap(true) {
+				return false
+			}
+			b.mu.Lock()
+			b.beats = nil
+			b.mu.Unlock()
+			r.Reply(wire.RespSubscriptionNotExist, "", nil, nil)
+			return true
+		})
+		var got received
+		c := start(t, newPush(t, b.client(), consumer.Subscribe("T", selector.All, got.handler())))
+		synctest.Wait()
+		require.NotEmpty(t, b.beats)
+		b.put("T", 0, "m")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Len(t, got.bodies(), 1)
+		require.NoError(t, c.stop())
+	})
+}
+
+// Retention has removed what the offset points at: go on where the broker says.
+func TestOffsetTooSmallIsCorrected(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		b.topics["T"].min[0] = 50
+		b.offsets[wire.MessageQueue{Topic: "T", Broker: "b"}] = 7
+		b.put("T", 0, "m")
+		var got received
+		c := start(t, newPush(t, b.client(), consumer.Subscribe("T", selector.All, got.handler())))
+		synctest.Wait()
+		require.Len(t, got.bodies(), 1)
+		require.NoError(t, c.stop())
+		require.EqualValues(t, 51, b.stored("T", 0))
+	})
+}
+
+// An operator resets the offset at the broker while messages are cached: the
+// next pull is answered with code 21. What is cached is dropped, and running
+// handlers no longer count.
+func TestOffsetMovedByTheBrokerDropsTheCache(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		for i := range 64 {
+			b.put("T", 0, fmt.Sprint(i))
+		}
+		gate := make(chan struct{})
+		var reset atomic.Bool
+		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
+			var h wire.PullRequest
+			_ = h.DecodeExt(r.Frame())
+			if h.Offset != 32 || reset.Swap(true) {
+				return false
+			}
+			r.Reply(wire.RespPullOffsetMoved, "OFFSET_RESET", &wire.PullResponse{NextOffset: 60, MaxOffset: 64}, nil)
+			return true
+		})
+		var late, revoked atomic.Int32
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()),
+			consumer.Subscribe("T", selector.All, consumer.Each(func(ctx context.Context, m *rocketmq.MessageView) error {
+				if m.Offset >= 60 {
+					late.Add(1)
+					return nil
+				}
+				select {
+				case <-gate:
+				case <-ctx.Done():
+					revoked.Add(1)
+				}
+				return context.Cause(ctx)
+			}))))
+		synctest.Wait()
+		require.EqualValues(t, 4, late.Load())
+		require.Positive(t, revoked.Load())
+		require.EqualValues(t, 64, c.Health().Queues[0].Committed)
+		require.NoError(t, c.stop())
+		require.EqualValues(t, 64, b.stored("T", 0))
+		require.Empty(t, b.sendBacks)
+	})
+}
+
+func TestBrokerThatDoesNotHoldPullsIsNotHammered(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		var n atomic.Int32
+		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
+			n.Add(1)
+			r.Reply(wire.RespPullNotFound, "", &wire.PullResponse{}, nil)
+			return true
+		})
+		c := start(t, newPush(t, b.client(), consumer.Subscribe("T", selector.All, consumer.HandlerFunc(nop))))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Less(t, n.Load(), int32(20))
+		require.NoError(t, c.stop())
+	})
+}
+
+// Everything was filtered out by the broker: the offset moves all the same.
+func TestFilteredQueueHasNoPhantomBacklog(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		for i := range 40 {
+			b.put("T", 0, fmt.Sprint(i))
+		}
+		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
+			var h wire.PullRequest
+			_ = h.DecodeExt(r.Frame())
+			if h.Offset == 40 {
+				return false
+			}
+			r.Reply(wire.RespPullRetryImmediately, "", &wire.PullResponse{NextOffset: h.Offset + 10, MaxOffset: 40}, nil)
+			return true
+		})
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()), consumer.Subscribe("T", selector.Tags("a"), consumer.HandlerFunc(nop))))
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		require.EqualValues(t, 40, b.stored("T", 0))
+		require.NoError(t, c.stop())
+	})
+}
+
+// The connection dies under a long poll and under traffic: pulling resumes,
+// nothing is lost.
+func TestConnectionLossIsSurvived(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 2)
+		var got received
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()), consumer.Subscribe("T", selector.All, got.handler())))
+		for round := range 5 {
+			for i := range 100 {
+				b.put("T", i%2, fmt.Sprint(round, i))
+			}
+			b.mu.Lock()
+			for conn := range b.members {
+				go conn.Close(nil)
+			}
+			b.polls = nil
+			b.mu.Unlock()
+			time.Sleep(15 * time.Second)
+		}
+		synctest.Wait()
+		require.Len(t, got.bodies(), 500)
+		require.NoError(t, c.stop())
+		require.EqualValues(t, 250, b.stored("T", 0))
+	})
+}
+
+// A pull is 30 s at most on its way; a broker that says nothing is asked again.
+func TestPullTimesOut(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		var dropped atomic.Int32
+		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
+			if dropped.Add(1) > 1 {
+				return false
+			}
+			r.Drop()
+			return true
+		})
+		b.put("T", 0, "m")
+		var got received
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()), consumer.Subscribe("T", selector.All, got.handler())))
+		time.Sleep(29 * time.Second)
+		synctest.Wait()
+		require.Empty(t, got.bodies())
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Len(t, got.bodies(), 1)
+		require.NoError(t, c.stop())
+	})
+}
+
+func TestHandlerTimeoutEndsTheContext(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		b.put("T", 0, "m")
+		began := time.Now()
+		var took time.Duration
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()), consumer.WithHandlerTimeout(3*time.Second),
+			consumer.Subscribe("T", selector.All, consumer.Each(func(ctx context.Context, _ *rocketmq.MessageView) error {
+				<-ctx.Done()
+				took = time.Since(began)
+				return context.Cause(ctx)
+			}))))
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 3*time.Second, took)
+		require.Len(t, b.sendBacks, 1, "a timeout is a failure")
+		require.NoError(t, c.stop())
+	})
+}
