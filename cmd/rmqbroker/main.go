@@ -158,6 +158,11 @@ func (n *node) stop(log *slog.Logger, signals <-chan os.Signal) int {
 		}
 		done <- err
 	}()
+	return awaitStop(log, done, signals)
+}
+
+// awaitStop waits for the end of a clean stop, or for impatience.
+func awaitStop(log *slog.Logger, done <-chan error, signals <-chan os.Signal) int {
 	select {
 	case err := <-done:
 		if err != nil {

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -35,12 +37,12 @@ func launch(t *testing.T, args ...string) (stdout io.Reader, stderr *bytes.Buffe
 	t.Helper()
 	r, w := io.Pipe()
 	sig, done := make(chan os.Signal, 2), make(chan int, 1)
-	stderr = &bytes.Buffer{}
+	var log bytes.Buffer // may be read once the code has come
 	go func() {
 		defer w.Close()
-		done <- run(args, w, stderr, sig)
+		done <- run(args, w, &log, sig)
 	}()
-	return r, stderr, sig, done
+	return r, &log, sig, done
 }
 
 // ask sends one request to a server.
@@ -76,6 +78,25 @@ func TestRunUntilSignal(t *testing.T) {
 	require.Error(t, err)
 	require.FileExists(t, filepath.Join(dir, "config", "topics.json"))
 	require.NoFileExists(t, filepath.Join(dir, "abort"), "the stop was clean")
+}
+
+func TestSignalDuringTheStart(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	signals <- os.Interrupt
+	code := run([]string{"-namesrv-listen", "127.0.0.1:0", "-listen", "127.0.0.1:0", "-store", t.TempDir()}, io.Discard, io.Discard, signals)
+	require.Equal(t, exitOK, code)
+}
+
+func TestSecondSignalDoesNotWait(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	signals := make(chan os.Signal, 1)
+	signals <- os.Interrupt
+	require.Equal(t, exitFailure, awaitStop(log, make(chan error), signals))
+	done := make(chan error, 1)
+	done <- errors.New("flush failed")
+	require.Equal(t, exitFailure, awaitStop(log, done, nil))
+	done <- nil
+	require.Equal(t, exitOK, awaitStop(log, done, nil))
 }
 
 func TestBrokerOfAnotherNameServer(t *testing.T) {
