@@ -24,10 +24,15 @@ type registration struct {
 // errSingleTopic is the refusal of a newcomer with exactly one topic.
 var errSingleTopic = errors.New("register broker failed: an unknown broker must register all its topics first, this registration has only one")
 
+// registered is what came of a registration.
+type registered struct {
+	joined           bool   // the process was not known before
+	master, masterHA string // for a slave, if its master is alive
+}
+
 // register applies a registration, by the rules of
-// RouteInfoManager.registerBroker of 5.3. For a slave it returns the addresses
-// of its master, if that is alive.
-func (t *tables) register(r *registration) (master, masterHA string, err error) {
+// RouteInfoManager.registerBroker of 5.3.
+func (t *tables) register(r *registration) (registered, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := liveKey{r.cluster, r.addr}
@@ -38,14 +43,14 @@ func (t *tables) register(r *registration) (master, masterHA string, err error) 
 			// counts; a master that lost its office still believes in it.
 			if l := t.live[liveKey{r.cluster, old}]; l != nil && l.version.StateVersion > r.version.StateVersion {
 				delete(t.live, key)
-				return "", "", nil
+				return registered{}, nil
 			}
 		}
 	}
 	if (b == nil || b.Addrs[r.id] == "") && len(r.topics) == 1 {
 		// A report of one changed topic that overtook the full registration:
 		// were it taken, the broker would seem to have only this topic.
-		return "", "", errSingleTopic
+		return registered{}, errSingleTopic
 	}
 	if b == nil {
 		b, first = &wire.BrokerData{BrokerName: r.name, Addrs: map[int64]string{}}, true
@@ -63,18 +68,19 @@ func (t *tables) register(r *registration) (master, masterHA string, err error) 
 	if r.id == 0 || prime {
 		t.adopt(r, key, first, prime && b.EnableActingMaster)
 	}
+	out := registered{joined: t.live[key] == nil}
 	t.live[key] = &liveBroker{
 		name: r.name, id: r.id, haAddr: r.haAddr, version: r.version,
 		seen: r.now, timeout: r.timeout, conn: r.conn,
 	}
 	if r.id == 0 {
-		return "", "", nil
+		return out, nil
 	}
-	master = b.Addrs[0]
+	master := b.Addrs[0]
 	if l := t.live[liveKey{r.cluster, master}]; master != "" && l != nil {
-		return master, l.haAddr, nil
+		out.master, out.masterHA = master, l.haAddr
 	}
-	return "", "", nil
+	return out, nil
 }
 
 // describe brings what is known of a broker name up to date and reports

@@ -60,11 +60,14 @@ func (s *Server) registerBroker(r *remoting.Request) {
 	if q.HeartbeatTimeoutMillis > 0 {
 		reg.timeout = time.Duration(q.HeartbeatTimeoutMillis) * time.Millisecond
 	}
-	master, masterHA, err := s.tables.register(reg)
+	res, err := s.tables.register(reg)
 	if err != nil {
 		s.log.Warn("broker refused", "broker", q.BrokerName, "addr", q.BrokerAddr, "error", err)
 		r.Reply(wire.RespSystemError, err.Error(), nil, nil)
 		return
+	}
+	if res.joined {
+		s.log.Info("broker joined", "broker", q.BrokerName, "id", q.BrokerID, "addr", q.BrokerAddr)
 	}
 	var order []byte
 	if s.set.Load().returnOrder {
@@ -72,7 +75,7 @@ func (s *Server) registerBroker(r *remoting.Request) {
 			order = (&wire.KVTable{Table: t}).AppendJSON(nil)
 		}
 	}
-	r.Reply(wire.RespSuccess, "", &wire.RegisterBrokerResponse{HAServerAddr: masterHA, MasterAddr: master}, order)
+	r.Reply(wire.RespSuccess, "", &wire.RegisterBrokerResponse{HAServerAddr: res.masterHA, MasterAddr: res.master}, order)
 }
 
 func (s *Server) unregisterBroker(r *remoting.Request) {

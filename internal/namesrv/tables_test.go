@@ -36,7 +36,7 @@ func report(name string, id int64, addr string, topics ...string) *registration 
 
 func mustRegister(t *testing.T, tb *tables, r *registration) {
 	t.Helper()
-	_, _, err := tb.register(r)
+	_, err := tb.register(r)
 	require.NoError(t, err)
 }
 
@@ -57,7 +57,7 @@ func perm(tb *tables, topic, broker string) int32 {
 
 func TestSingleTopicOfAnUnknownBrokerIsRefused(t *testing.T) {
 	tb := newTables()
-	_, _, err := tb.register(report("a", 0, "h:1", "T"))
+	_, err := tb.register(report("a", 0, "h:1", "T"))
 	require.ErrorIs(t, err, errSingleTopic)
 	require.Empty(t, tb.clusterInfo().Brokers, "a refusal leaves no trace")
 	require.Empty(t, tb.clusterInfo().Clusters)
@@ -96,10 +96,9 @@ func TestTopicsChangeOnlyWithTheDataVersion(t *testing.T) {
 func TestSlaveJoinsButItsTopicsDoNot(t *testing.T) {
 	tb := newTables()
 	mustRegister(t, tb, report("a", 0, "h:1", "T", "U"))
-	master, ha, err := tb.register(report("a", 1, "h:2", "X", "Y"))
+	res, err := tb.register(report("a", 1, "h:2", "X", "Y"))
 	require.NoError(t, err)
-	require.Equal(t, "h:1", master)
-	require.Equal(t, "h:1/ha", ha)
+	require.Equal(t, registered{joined: true, master: "h:1", masterHA: "h:1/ha"}, res)
 	require.Equal(t, []string{"T", "U"}, allTopicNames(tb))
 	require.Equal(t, map[int64]string{0: "h:1", 1: "h:2"}, tb.member("c", "a").Addrs)
 
@@ -108,9 +107,9 @@ func TestSlaveJoinsButItsTopicsDoNot(t *testing.T) {
 	d, ok := tb.routeData("T")
 	require.True(t, ok)
 	require.Equal(t, map[int64]string{1: "h:2"}, d.Brokers[0].Addrs)
-	master, ha, err = tb.register(report("a", 1, "h:2"))
+	res, err = tb.register(report("a", 1, "h:2"))
 	require.NoError(t, err)
-	require.Empty(t, master+ha, "no live master, no address")
+	require.Equal(t, registered{}, res, "no live master, no address")
 }
 
 func TestPrimeSlaveReportsTopics(t *testing.T) {
