@@ -293,12 +293,12 @@ func TestRegistrationForms(t *testing.T) {
 	w := zlib.NewWriter(&bomb)
 	_, err = w.Write([]byte{0, 0, 0, 2, '{', '}', 0, 0, 0, 0, 0, 0, 0, 2, '[', ']'})
 	require.NoError(t, err)
-	for range maxInflated >> 20 {
-		_, err = w.Write(make([]byte, 1<<20))
-		require.NoError(t, err)
-	}
+	_, err = w.Write(make([]byte, 1<<20)) // what is behind the known parts counts as well
+	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	require.Less(t, bomb.Len(), 1<<20)
+	require.Less(t, bomb.Len(), 1<<12)
+	_, err = decodeCompressed(bomb.Bytes(), 1<<20)
+	require.ErrorContains(t, err, "inflates to more than 1048576 bytes")
 	_, err = DecodeRegisterBrokerBody(bomb.Bytes())
-	require.ErrorContains(t, err, "inflates to more than")
+	require.NoError(t, err)
 }

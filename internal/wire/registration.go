@@ -109,7 +109,7 @@ func (d *TopicConfig) parseText(s string) error {
 // byte, since 5.x brokers call a compressed body uncompressed.
 func DecodeRegisterBrokerBody(b []byte) (RegisterBrokerBody, error) {
 	if len(b) > 0 && b[0] == 0x78 {
-		return decodeCompressed(b)
+		return decodeCompressed(b, maxInflated)
 	}
 	r := jsonReader{b: b}
 	d := RegisterBrokerBody{Topics: map[string]TopicConfig{}}
@@ -125,16 +125,16 @@ func DecodeRegisterBrokerBody(b []byte) (RegisterBrokerBody, error) {
 	return d, r.finish("registration")
 }
 
-func decodeCompressed(b []byte) (RegisterBrokerBody, error) {
+func decodeCompressed(b []byte, limit int64) (RegisterBrokerBody, error) {
 	d := RegisterBrokerBody{Topics: map[string]TopicConfig{}}
 	z, err := zlib.NewReader(bytes.NewReader(b))
 	if err != nil {
 		return d, fmt.Errorf("%w: registration: %w", ErrBody, err)
 	}
-	in := &io.LimitedReader{R: z, N: maxInflated}
+	in := &io.LimitedReader{R: z, N: limit}
 	err = d.inflate(in)
 	if in.N <= 0 {
-		err = fmt.Errorf("inflates to more than %d bytes", maxInflated)
+		err = fmt.Errorf("inflates to more than %d bytes", limit)
 	}
 	if err != nil {
 		return d, fmt.Errorf("%w: registration: %w", ErrBody, err)
