@@ -146,7 +146,8 @@ func (p *polls) insert(op *pullOp) {
 	}
 }
 
-// take removes op from the tables.
+// take removes op from the tables. Lists that become empty stay for the next
+// pull: a queue's until its topic is deleted, a connection's until its end.
 func (p *polls) take(op *pullOp) {
 	h := &op.hold
 	q := h.queue
@@ -155,21 +156,13 @@ func (p *polls) take(op *pullOp) {
 	q.held[h.inQueue].hold.inQueue = h.inQueue
 	q.held[last] = nil
 	q.held = q.held[:last]
-	if last == 0 {
-		delete(p.queues[q.topic], q.queueID)
-		if len(p.queues[q.topic]) == 0 {
-			delete(p.queues, q.topic)
-		}
-	}
 	conn := h.replier.Conn()
 	list := p.conns[conn]
 	last = len(list) - 1
 	list[h.inConn] = list[last]
 	list[h.inConn].hold.inConn = h.inConn
 	list[last] = nil
-	if p.conns[conn] = list[:last]; last == 0 {
-		delete(p.conns, conn)
-	}
+	p.conns[conn] = list[:last]
 	p.remove(h.inHeap)
 	h.queue = nil
 	p.n.Add(-1)
@@ -224,8 +217,10 @@ func (p *polls) recheck() {
 	var all []queue
 	p.mu.Lock()
 	for topic, byID := range p.queues {
-		for id := range byID {
-			all = append(all, queue{topic, id})
+		for id, q := range byID {
+			if len(q.held) > 0 {
+				all = append(all, queue{topic, id})
+			}
 		}
 	}
 	p.mu.Unlock()
@@ -235,7 +230,7 @@ func (p *polls) recheck() {
 	}
 }
 
-// wakeTopic makes all pulls of a topic look again, when it was deleted.
+// wakeTopic makes all pulls of a topic look again, when it has been deleted.
 func (p *polls) wakeTopic(topic string) {
 	p.mu.Lock()
 	for _, q := range p.queues[topic] {
@@ -245,6 +240,7 @@ func (p *polls) wakeTopic(topic string) {
 			p.ready = append(p.ready, op)
 		}
 	}
+	delete(p.queues, topic)
 	p.mu.Unlock()
 	p.kick()
 }
@@ -284,6 +280,7 @@ func (p *polls) drop(conn *remoting.Conn) {
 	for _, op := range gone {
 		p.take(op)
 	}
+	delete(p.conns, conn)
 	p.mu.Unlock()
 	for _, op := range gone {
 		op.release()

@@ -150,6 +150,8 @@ func TestC64f_DisconnectFreesTheSlot(t *testing.T) {
 	held(t, b, 4)
 	p.close()
 	held(t, b, 2)
+	b.polls.mu.Lock()
+	defer b.polls.mu.Unlock()
 	require.Len(t, b.polls.conns, 1)
 }
 
@@ -250,7 +252,11 @@ func TestPollTables(t *testing.T) {
 	for _, op := range model {
 		polls.take(op)
 	}
-	require.Empty(t, polls.queues)
+	require.Zero(t, polls.n.Load())
+	for _, r := range conns {
+		require.Empty(t, polls.conns[r.Conn()])
+		polls.drop(r.Conn())
+	}
 	require.Empty(t, polls.conns)
 	polls.abandon()
 }

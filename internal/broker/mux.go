@@ -49,6 +49,8 @@ func (b *Broker) mux() *remoting.Mux {
 	m.Handle(wire.ReqQueryTopicConsumeByWho, worker, b.handleTopicGroups)
 	m.Handle(wire.ReqGetSubscriptiongroupConfig, worker, b.handleGroupConfig)
 
+	m.Handle(wire.ReqInvokeBrokerToResetOffset, worker, b.handleResetOffset)
+
 	m.Handle(wire.ReqGetBrokerConfig, worker, b.handleBrokerConfig)
 	m.Handle(wire.ReqGetBrokerRuntimeInfo, worker, b.handleRuntimeInfo)
 	m.Handle(wire.ReqViewMessageByID, worker, b.handleView)

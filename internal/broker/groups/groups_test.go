@@ -41,7 +41,7 @@ func TestFileRoundTrip(t *testing.T) {
 	c := manual()
 	table := groups.New(c, true)
 	g := wire.NewSubscriptionGroup("CG")
-	g.Attributes = map[string]string{}
+	g.Attributes = map[string]string{"k": "v"}
 	g.RetryMaxTimes = 3
 	g.ConsumeBroadcastEnable = false
 	table.Put(g)

@@ -1,0 +1,70 @@
+package broker
+
+import (
+	"fmt"
+
+	"github.com/gorocketmq/rocketmq/internal/remoting"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+// Resetting offsets: INVOKE_BROKER_TO_RESET_OFFSET (222). Fields read: all of
+// wire.ResetOffsetRequest but isForce.
+//
+// Answers: 0 with the new offsets; 1 malformed, offset outside of the queue; 17
+// no topic; 26 no group.
+//
+// As in Apache 5.2 and later (useServerSideResetOffset=true) nothing is pushed
+// to the members: the next pull of each queue is told (21), held pulls at
+// once, and commits until then are ignored. The pushing of 4.9 is not there.
+
+func (b *Broker) handleResetOffset(r *remoting.Request) {
+	var req wire.ResetOffsetRequest
+	if malformed(r, req.DecodeExt(r.Frame())) {
+		return
+	}
+	t := b.topics.Lookup(req.Topic)
+	if t == nil {
+		r.Reply(wire.RespTopicNotExist, "topic "+req.Topic+" does not exist", nil, nil)
+		return
+	}
+	if b.groups.Lookup(req.Group) == nil {
+		r.Reply(wire.RespSubscriptionGroupNotExist, "group "+req.Group+" does not exist", nil, nil)
+		return
+	}
+	from, to := int32(0), t.Queues()
+	if req.OneQueue {
+		if from, to = req.QueueID, req.QueueID+1; req.QueueID >= t.Queues() {
+			malformed(r, fmt.Errorf("topic %s has no queue %d", t.Name, req.QueueID))
+			return
+		}
+	}
+	targets := wire.OffsetTable{Offsets: map[wire.MessageQueue]int64{}}
+	for id := from; id < to; id++ {
+		off, err := b.resetTarget(&req, id)
+		if malformed(r, err) {
+			return
+		}
+		targets.Offsets[wire.MessageQueue{Topic: t.Name, Broker: b.cfg.Name, QueueID: id}] = off
+	}
+	for q, off := range targets.Offsets {
+		b.offsets.Reset([]byte(req.Group), []byte(req.Topic), q.QueueID, off)
+		b.polls.wakeQueue(q.Topic, q.QueueID, func(op *pullOp) bool { return string(op.req.Group) == req.Group })
+	}
+	r.Reply(wire.RespSuccess, "", nil, targets.AppendJSON(nil))
+}
+
+// resetTarget is where a queue is to go on: an offset that was given, the
+// queue's end for time -1, or the first message that is not older.
+func (b *Broker) resetTarget(req *wire.ResetOffsetRequest, queueID int32) (int64, error) {
+	lo, hi := b.store.MinOffset(req.Topic, queueID), b.store.MaxOffset(req.Topic, queueID)
+	switch {
+	case req.OneQueue && req.Offset != -1:
+		if req.Offset < lo || req.Offset > hi {
+			return 0, fmt.Errorf("offset %d is outside of queue %d, which has %d to %d", req.Offset, queueID, lo, hi)
+		}
+		return req.Offset, nil
+	case req.Timestamp < 0:
+		return hi, nil
+	}
+	return b.store.OffsetByTime(req.Topic, queueID, req.Timestamp, false), nil
+}
