@@ -37,7 +37,8 @@ type Config struct {
 	CallTimeout time.Duration
 
 	// WriteStall closes a connection whose peer took not a byte for this long
-	// while there was something to write. Zero means 10 s.
+	// while there was something to write. Zero means 10 s, negative means
+	// never.
 	WriteStall time.Duration
 
 	// Silence closes a connection when a call times out on it and nothing at

@@ -101,7 +101,7 @@ func newConn(nc, raw net.Conn, cfg *Config, sw *sweeper) *Conn {
 	// TLS breaks when a write ends half way, and so may anything that cannot
 	// take a deadline.
 	_, secure := nc.(interface{ VerifyHostname(string) error })
-	c.resumable = !secure && nc.SetWriteDeadline(time.Time{}) == nil
+	c.resumable = partialWrites && !secure && nc.SetWriteDeadline(time.Time{}) == nil
 	c.in.max = cfg.ReadBuffer
 	c.req.c, c.req.f = c, &c.frame
 	return c

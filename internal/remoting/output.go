@@ -198,8 +198,8 @@ type progress struct {
 
 // stuck judges the write under way for the sweeper. A caller's write that did
 // not move from one sweep to the next is ended, so that the caller can leave
-// the rest to the flusher; the flusher's own is ended after limit, to learn
-// whether bytes moved inside it. If the write cannot be ended without breaking
+// the rest to the flusher; the flusher's own is ended after limit (0: never), to
+// learn whether bytes moved inside it. If the write cannot be ended without breaking
 // the stream (end is false) the connection is dead.
 func (o *output) stuck(p *progress, now int64, limit time.Duration, end func() bool) (dead bool) {
 	o.mu.Lock()
@@ -212,7 +212,8 @@ func (o *output) stuck(p *progress, now int64, limit time.Duration, end func() b
 		*p = progress{watching: true, moves: o.moves, since: now}
 		return false
 	}
-	if !o.inWrite || o.expired || !o.caller && now-p.since < int64(limit) {
+	tooLong := limit > 0 && now-p.since >= int64(limit)
+	if !o.inWrite || o.expired || !o.caller && !tooLong {
 		return false
 	}
 	if !end() {
@@ -220,6 +221,15 @@ func (o *output) stuck(p *progress, now int64, limit time.Duration, end func() b
 	}
 	o.expired = true
 	return false
+}
+
+// shrink gives the memory of an idle connection back.
+func (o *output) shrink() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.writing && len(o.buf) == 0 {
+		o.buf, o.spare = nil, nil
+	}
 }
 
 // unwritten reports whether there is output for the sweeper to watch.

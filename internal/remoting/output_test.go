@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -102,6 +103,51 @@ func TestPeerThatNeverReadsIsDead(t *testing.T) {
 			assert.InDelta(t, DefaultWriteStall.Seconds(), time.Since(start).Seconds(), 0.3)
 		})
 	}
+}
+
+// Over TLS a write cannot be continued, so the connection ends with it.
+func TestStalledTLSPeerIsDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := pipeConn(t, PoolConfig{}, func(nc net.Conn) {
+			_, _ = io.ReadFull(nc, make([]byte, tlsChunk)) // progress at first
+			<-t.Context().Done()
+		})
+		c.resumable = false
+		start := time.Now()
+		require.NoError(t, c.Oneway(command{big(1, 3*tlsChunk), c.cfg, wire.FlagOneway}, Inline))
+		assert.Zero(t, time.Since(start), "the caller does not write itself")
+		<-c.Done()
+		assert.ErrorIs(t, c.Err(), ErrStalled)
+		assert.InDelta(t, DefaultWriteStall.Seconds(), time.Since(start).Seconds(), 0.3)
+	})
+}
+
+// Without a limit a stalled peer is waited for, and no write is ended.
+func TestWriteStallCanBeSwitchedOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := pipeConn(t, PoolConfig{Config: Config{WriteStall: -1, IdleTimeout: -1}}, func(nc net.Conn) {
+			time.Sleep(time.Hour)
+			_, _ = io.Copy(io.Discard, nc)
+		})
+		require.NoError(t, c.Oneway(command{big(1, 1000), c.cfg, wire.FlagOneway}, Inline))
+		start := time.Now()
+		require.NoError(t, c.Flush(t.Context()))
+		assert.Equal(t, time.Hour, time.Since(start).Round(time.Minute))
+	})
+}
+
+func TestIdleConnectionGivesItsBuffersBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, end := pipeEnds(t, ServerConfig{Config: Config{Handler: echo}}, PoolConfig{})
+		defer end()
+		call1(t, c, codeEcho, "x")
+		require.NotNil(t, c.out.spare)
+		time.Sleep(DefaultIdleTimeout / 2)
+		synctest.Wait()
+		assert.Nil(t, c.out.buf)
+		assert.Nil(t, c.out.spare)
+		call1(t, c, codeEcho, "x")
+	})
 }
 
 // A peer that reads slowly is not a dead one, even if a single write takes
@@ -218,13 +264,14 @@ func TestCallersShareWrites(t *testing.T) {
 		return countConn{c, &writes, &reads}, err
 	}})
 	c := get(t, p, ln.Addr().String())
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2)) // with a core for each caller there is less to share
 	for _, tc := range []struct {
 		callers int
 		limit   float64
 	}{{1, 1.2}, {16, 0.5}, {128, 0.2}} {
 		writes.Store(0)
 		var wg sync.WaitGroup
-		const each = 100
+		const each = 50
 		for range tc.callers {
 			wg.Go(func() {
 				x := &sendExchange{body: make([]byte, 1024), done: make(chan struct{}, 1)}

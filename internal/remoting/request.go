@@ -69,7 +69,7 @@ func (r *Request) Replier() Replier {
 func (r *Request) Drop() { r.settled = true }
 
 // Replier answers one request from any goroutine, once. It is a small value
-// that may be kept as long as wanted. Replying never blocks: a peer that lets
+// that may be kept as long as wanted; the zero Replier answers nobody. Replying never blocks: a peer that lets
 // more than Config.MaxOutput bytes of answers pile up loses its connection.
 type Replier struct {
 	c        *Conn
@@ -96,7 +96,7 @@ func (p Replier) ReplyAppend(a Responder) { p.reply(a, true) }
 // reply appends the answer. Late answers are written by the flusher, the
 // reader's own when it has nothing left to read.
 func (p Replier) reply(a Responder, late bool) {
-	if p.oneway {
+	if p.oneway || p.c == nil {
 		return
 	}
 	c := p.c

@@ -87,6 +87,34 @@ func TestServerAnswers(t *testing.T) {
 	assert.Contains(t, log.String(), "server_test.go", "the stack is logged")
 }
 
+// A parked request costs a Replier; whoever holds it sees the peer go.
+func TestReplierIsKeptAsLongAsWanted(t *testing.T) {
+	parked := make(chan Replier, 1)
+	_, addr := serveTCP(t, ServerConfig{Config: Config{Handler: func(r *Request) {
+		parked <- r.Replier()
+	}}})
+	c := get(t, newPool(t, PoolConfig{}), addr)
+	x := &sendExchange{done: make(chan struct{}, 1)}
+	_, err := c.Start(x, time.Time{}, Later)
+	require.NoError(t, err)
+	p := within(t, parked, "the request")
+	assert.False(t, p.Oneway())
+	p.ReplyAppend(sendResponse{})
+	within(t, x.done, "the answer")
+	require.NoError(t, x.err)
+	assert.EqualValues(t, 123456, x.offset)
+
+	_, err = c.Start(x, time.Time{}, Later)
+	require.NoError(t, err)
+	p = within(t, parked, "the request")
+	c.Close(nil)
+	within(t, x.done, "the call to fail")
+	within(t, p.Conn().Done(), "the server to notice")
+	p.Reply(0, "", nil, nil) // goes nowhere
+	assert.ErrorContains(t, p.Conn().Err(), c.LocalAddr().String())
+	Replier{}.Reply(0, "", nil, nil)
+}
+
 func TestDefaultHandler(t *testing.T) {
 	var mux Mux
 	mux.Default(OnReader(), echo)

@@ -218,6 +218,7 @@ func (c *Conn) tickIdle(now int64) {
 		st.moved, st.movedAt = m, now
 		return
 	}
+	c.out.shrink()
 	if now-st.movedAt >= int64(c.cfg.IdleTimeout) {
 		c.fail("close", ErrIdle)
 	}
