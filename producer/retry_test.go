@@ -324,6 +324,21 @@ func TestBrokerIsRestartedElsewhere(t *testing.T) {
 	})
 }
 
+func TestOnlyBrokerIsRestarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.topic("orders", 1, "a=a:0")
+		a := c.broker("a:0")
+		p := c.producer()
+		_, err := p.Send(t.Context(), message("orders"))
+		require.NoError(t, err)
+		a.stop()
+		time.AfterFunc(400*time.Millisecond, func() { a = c.broker("a:0") })
+		_, err = p.Send(t.Context(), message("orders"))
+		require.NoError(t, err, "the attempts are spread over the time it takes")
+	})
+}
+
 func TestGoAwayIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)

@@ -85,9 +85,8 @@ func (r *Runtime) Health() []ServerHealth {
 
 // connected are the addresses with a live connection.
 func (r *Runtime) connected() map[string]bool {
-	r.start()
 	live := make(map[string]bool)
-	if r.pool != nil {
+	if r.began.Load() {
 		for _, a := range r.pool.Addrs() {
 			live[a] = true
 		}

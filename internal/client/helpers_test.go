@@ -120,12 +120,6 @@ func (s *server) know(topic string, d wire.RouteData) {
 	s.topics[topic] = d
 }
 
-func (s *server) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.topics)
-}
-
 // broker starts a broker that accepts heartbeats and unregistering.
 func (c *cluster) broker(addr string) *server {
 	s := c.serve(addr)

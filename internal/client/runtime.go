@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorocketmq/rocketmq/internal/remoting"
@@ -27,6 +28,7 @@ type Runtime struct {
 	group *run.Group
 	begin sync.Once
 	pool  *remoting.Pool // nil until start, and for ever if closed before that
+	began atomic.Bool    // pool is set
 
 	servers  nameServers
 	routes   routeCache
@@ -60,6 +62,7 @@ func New(cfg Config) (*Runtime, error) {
 func (r *Runtime) start() {
 	r.begin.Do(func() {
 		r.pool = remoting.NewPool(r.poolConfig())
+		r.began.Store(true)
 		r.group.Go(r.keepRoutes)
 		r.group.Go(r.keepBeating)
 	})

@@ -105,7 +105,7 @@ func (s *sending) try(ctx context.Context, a *attempt, t *topic, tb *table) (Res
 		}
 		if s.alone(tb, q.Broker) {
 			// The same broker again: give it time to come to itself.
-			if err := pause(ctx, n, s.deadline); err != nil {
+			if err := pause(ctx, pauseFor(err)<<min(n, 5), s.deadline); err != nil {
 				return Result{}, s.fail(err)
 			}
 			now = time.Now()
@@ -236,11 +236,19 @@ func (s *sending) alone(tb *table, name string) bool {
 	return true
 }
 
-// pause waits before attempt n+2 of the same broker, a little longer each time
-// and never beyond the deadline.
-func pause(ctx context.Context, n int, deadline time.Time) error {
-	d := 20 * time.Millisecond << min(n, 5)
-	d += rand.N(d / 2)
+// pauseFor is the first pause before the same broker is tried again: a busy one
+// may have room in a moment, one that is being restarted takes longer.
+func pauseFor(err error) time.Duration {
+	if errors.Is(err, rocketmq.ErrConnection) {
+		return 150 * time.Millisecond
+	}
+	return 20 * time.Millisecond
+}
+
+// pause waits for d and up to half of it more, so that senders do not come back
+// in step, but never beyond the deadline.
+func pause(ctx context.Context, d time.Duration, deadline time.Time) error {
+	d += rand.N(d/2 + 1)
 	t := time.NewTimer(min(d, max(time.Until(deadline), 0)))
 	defer t.Stop()
 	select {
