@@ -146,21 +146,6 @@ func (l *commitLog) hold(phy int64) (*mfile.File, []byte) {
 	return f, f.Data()[phy-f.Start() : min(end, f.End())-f.Start()]
 }
 
-// recordAt returns the n bytes of the record at phy. They lie in the file
-// that is returned with them and must be released; nil when the log does not
-// have them.
-func (l *commitLog) recordAt(phy int64, n int32) (*mfile.File, []byte) {
-	f, b := l.hold(phy)
-	if f == nil {
-		return nil, nil
-	}
-	if int64(n) > int64(len(b)) || n < minRecord {
-		f.Release()
-		return nil, nil
-	}
-	return f, b[:n]
-}
-
 // storeTimeAt reads the store time of the record at phy; 0, as Apache has it,
 // when it cannot be read.
 func (l *commitLog) storeTimeAt(phy int64) int64 {

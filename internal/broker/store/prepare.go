@@ -7,10 +7,11 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 )
 
-// populateStep is how many bytes of pages are brought in at a time, ahead of
-// the append position. First touches of pages cost more than the copying and
-// would otherwise happen inside the append lock.
-const populateStep = 4 << 20
+// populateStep is how many bytes of pages are brought in at a time; one to two
+// steps ahead of the append position are kept ready. First touches of pages
+// cost more than the copying and would otherwise happen inside the append
+// lock. Bringing in a whole file would stall, and write zeros to the disk.
+const populateStep = 2 << 20
 
 // wake asks prepare to look whether there is something to do.
 func (l *commitLog) wake() {
@@ -31,10 +32,11 @@ func (l *commitLog) prepare(ctx context.Context) {
 			return
 		case <-l.kick:
 		}
-		if start, ok := l.needsFile(); ok {
+		if start, ok, urgent := l.needsFile(); ok {
 			f, err := l.createFile(start)
-			if f != nil {
+			if f != nil && !urgent {
 				f.Populate(0, 2*populateStep)
+				pages.ready = f
 			}
 			l.announce(f, err)
 		}
@@ -44,17 +46,18 @@ func (l *commitLog) prepare(ctx context.Context) {
 
 // needsFile reports whether a file should be made now and where it starts. A
 // half full file asks for the next one: early enough under any load, and an
-// idle broker does not take the disk space of a file it may never fill.
-func (l *commitLog) needsFile() (start int64, ok bool) {
+// idle broker does not take the disk space of a file it may never fill. It is
+// urgent when appenders wait, or will with the next message.
+func (l *commitLog) needsFile() (start int64, ok, urgent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.next != nil || l.closed {
-		return 0, false
+		return 0, false, false
 	}
 	if l.cur == nil {
-		return l.end.Load(), true
+		return l.end.Load(), true, true
 	}
-	return l.cur.End(), l.wanted || l.pos > l.cur.Size()/2
+	return l.cur.End(), l.wanted || l.pos > l.cur.Size()/2, l.wanted
 }
 
 func (l *commitLog) createFile(start int64) (*mfile.File, error) {
@@ -107,8 +110,9 @@ func (l *commitLog) dropNext(remove bool) error {
 // ahead remembers up to where pages of the file being written are populated.
 // It belongs to the goroutine of prepare.
 type ahead struct {
-	file *mfile.File
-	done int64
+	file  *mfile.File
+	done  int64
+	ready *mfile.File // the newest file whose first pages were brought in before it was used
 }
 
 // follow populates a step beyond the append position.
@@ -122,14 +126,14 @@ func (a *ahead) follow(l *commitLog) {
 	}
 	defer cur.Release()
 	if cur != a.file {
-		first := a.file == nil // a file that was there before us has no pages ready
-		a.file, a.done = cur, 2*populateStep
-		if first {
-			a.done = pos
+		a.file, a.done = cur, pos
+		if cur == a.ready {
+			a.done = max(pos, 2*populateStep)
 		}
 	}
+	a.done = max(a.done, pos)
 	if want := min(pos+2*populateStep, cur.Size()); a.done < want {
-		cur.Populate(max(a.done, pos), want)
+		cur.Populate(a.done, want)
 		a.done = want
 	}
 	l.mu.Lock()
@@ -145,7 +149,7 @@ func (a *ahead) follow(l *commitLog) {
 	if l.next == nil && l.nextErr == nil {
 		l.attention = min(l.attention, cur.Size()/2+1)
 	}
-	if l.pos >= l.attention && l.pos < cur.Size() {
+	if l.pos >= l.attention {
 		l.wake()
 	}
 }

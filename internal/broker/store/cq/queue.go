@@ -104,10 +104,10 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Appended Outcome = iota
-	Known            // the queue had the unit already
-	Gap              // appended, but units before it are missing
-	Misplaced        // dropped: no queue has such an offset
+	Appended  Outcome = iota
+	Known             // the queue had the unit already
+	Gap               // appended, but units before it are missing
+	Misplaced         // dropped: no queue has such an offset
 )
 
 // maxOffset keeps byte positions and file names within 63 bits.

@@ -1,0 +1,6 @@
+//go:build !race
+
+package store_test
+
+// raceEnabled: under the race detector sync.Pool drops items on purpose.
+const raceEnabled = false
