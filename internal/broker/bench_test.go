@@ -1,8 +1,8 @@
 package broker
 
 import (
-	"bytes"
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"io"
 	"net"

@@ -5,57 +5,72 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
-// mux lists what the broker serves. Requests on the reader must not wait for
-// anything; those that read cold data, write files or build large answers are
-// for the workers. Codes that are not listed are answered as Apache does: 3.
+// served is one request code, where its handler runs, and the handler.
+type served struct {
+	code  int32
+	class remoting.Class
+	serve remoting.Handler
+}
+
+// routes is what the broker serves; docs/COMPAT.md lists it. Requests on the
+// reader must not wait for anything; those that read cold data, write files or
+// build large answers are for the workers. Codes that are not listed are
+// answered as Apache does: 3.
+func (b *Broker) routes() []served {
+	reader, worker := remoting.OnReader(), remoting.OnWorkers(b.workers)
+	return []served{
+		{wire.ReqSendMessage, reader, b.handleSend},
+		{wire.ReqSendMessageV2, reader, b.handleSend},
+		{wire.ReqSendBatchMessage, reader, b.handleSend},
+		{wire.ReqPullMessage, reader, b.handlePull},
+		{wire.ReqLitePullMessage, reader, b.handlePull},
+
+		{wire.ReqQueryConsumerOffset, reader, b.handleQueryOffset},
+		{wire.ReqUpdateConsumerOffset, reader, b.handleUpdateOffset},
+		{wire.ReqSearchOffsetByTimestamp, worker, b.handleSearchOffset},
+		{wire.ReqGetMaxOffset, reader, b.handleMaxOffset},
+		{wire.ReqGetMinOffset, reader, b.handleMinOffset},
+		{wire.ReqGetEarliestMsgStoretime, worker, b.handleEarliestTime},
+
+		{wire.ReqHeartBeat, reader, b.handleHeartbeat},
+		{wire.ReqUnregisterClient, reader, b.handleUnregister},
+		{wire.ReqGetConsumerListByGroup, reader, b.handleConsumerList},
+		{wire.ReqCheckClientConfig, reader, b.handleCheckClient},
+		{wire.ReqLockBatchMQ, reader, b.handleLock},
+		{wire.ReqUnlockBatchMQ, reader, b.handleUnlock},
+
+		{wire.ReqUpdateAndCreateTopic, worker, b.handleCreateTopic},
+		{wire.ReqUpdateAndCreateTopicList, worker, b.handleCreateTopics},
+		{wire.ReqGetAllTopicConfig, worker, b.handleAllTopics},
+		{wire.ReqGetTopicStatsInfo, worker, b.handleTopicStats},
+		{wire.ReqDeleteTopicInBroker, worker, b.handleDeleteTopic},
+		{wire.ReqGetSystemTopicListFromBroker, worker, b.handleSystemTopics},
+		{wire.ReqGetTopicConfig, worker, b.handleTopicConfig},
+
+		{wire.ReqUpdateAndCreateSubscriptiongroup, worker, b.handlePutGroup},
+		{wire.ReqGetAllSubscriptiongroupConfig, worker, b.handleAllGroups},
+		{wire.ReqGetConsumerConnectionList, worker, b.handleConsumerConnections},
+		{wire.ReqGetProducerConnectionList, worker, b.handleProducerConnections},
+		{wire.ReqDeleteSubscriptiongroup, worker, b.handleDeleteGroup},
+		{wire.ReqGetConsumeStats, worker, b.handleConsumeStats},
+		{wire.ReqQueryTopicConsumeByWho, worker, b.handleTopicGroups},
+		{wire.ReqGetSubscriptiongroupConfig, worker, b.handleGroupConfig},
+
+		{wire.ReqInvokeBrokerToResetOffset, worker, b.handleResetOffset},
+
+		{wire.ReqGetBrokerConfig, worker, b.handleBrokerConfig},
+		{wire.ReqGetBrokerRuntimeInfo, worker, b.handleRuntimeInfo},
+		{wire.ReqViewMessageByID, worker, b.handleView},
+		{wire.ReqGetConsumerRunningInfo, worker, b.handleRunningInfo},
+		{wire.ReqConsumeMessageDirectly, worker, b.handleConsumeDirectly},
+	}
+}
+
 func (b *Broker) mux() *remoting.Mux {
 	m := &remoting.Mux{}
-	reader, worker := remoting.OnReader(), remoting.OnWorkers(b.workers)
-
-	m.Handle(wire.ReqSendMessage, reader, b.handleSend)
-	m.Handle(wire.ReqSendMessageV2, reader, b.handleSend)
-	m.Handle(wire.ReqSendBatchMessage, reader, b.handleSend)
-	m.Handle(wire.ReqPullMessage, reader, b.handlePull)
-	m.Handle(wire.ReqLitePullMessage, reader, b.handlePull)
-
-	m.Handle(wire.ReqQueryConsumerOffset, reader, b.handleQueryOffset)
-	m.Handle(wire.ReqUpdateConsumerOffset, reader, b.handleUpdateOffset)
-	m.Handle(wire.ReqSearchOffsetByTimestamp, worker, b.handleSearchOffset)
-	m.Handle(wire.ReqGetMaxOffset, reader, b.handleMaxOffset)
-	m.Handle(wire.ReqGetMinOffset, reader, b.handleMinOffset)
-	m.Handle(wire.ReqGetEarliestMsgStoretime, worker, b.handleEarliestTime)
-
-	m.Handle(wire.ReqHeartBeat, reader, b.handleHeartbeat)
-	m.Handle(wire.ReqUnregisterClient, reader, b.handleUnregister)
-	m.Handle(wire.ReqGetConsumerListByGroup, reader, b.handleConsumerList)
-	m.Handle(wire.ReqCheckClientConfig, reader, b.handleCheckClient)
-	m.Handle(wire.ReqLockBatchMQ, reader, b.handleLock)
-	m.Handle(wire.ReqUnlockBatchMQ, reader, b.handleUnlock)
-
-	m.Handle(wire.ReqUpdateAndCreateTopic, worker, b.handleCreateTopic)
-	m.Handle(wire.ReqUpdateAndCreateTopicList, worker, b.handleCreateTopics)
-	m.Handle(wire.ReqGetAllTopicConfig, worker, b.handleAllTopics)
-	m.Handle(wire.ReqGetTopicStatsInfo, worker, b.handleTopicStats)
-	m.Handle(wire.ReqDeleteTopicInBroker, worker, b.handleDeleteTopic)
-	m.Handle(wire.ReqGetSystemTopicListFromBroker, worker, b.handleSystemTopics)
-	m.Handle(wire.ReqGetTopicConfig, worker, b.handleTopicConfig)
-
-	m.Handle(wire.ReqUpdateAndCreateSubscriptiongroup, worker, b.handlePutGroup)
-	m.Handle(wire.ReqGetAllSubscriptiongroupConfig, worker, b.handleAllGroups)
-	m.Handle(wire.ReqGetConsumerConnectionList, worker, b.handleConsumerConnections)
-	m.Handle(wire.ReqGetProducerConnectionList, worker, b.handleProducerConnections)
-	m.Handle(wire.ReqDeleteSubscriptiongroup, worker, b.handleDeleteGroup)
-	m.Handle(wire.ReqGetConsumeStats, worker, b.handleConsumeStats)
-	m.Handle(wire.ReqQueryTopicConsumeByWho, worker, b.handleTopicGroups)
-	m.Handle(wire.ReqGetSubscriptiongroupConfig, worker, b.handleGroupConfig)
-
-	m.Handle(wire.ReqInvokeBrokerToResetOffset, worker, b.handleResetOffset)
-
-	m.Handle(wire.ReqGetBrokerConfig, worker, b.handleBrokerConfig)
-	m.Handle(wire.ReqGetBrokerRuntimeInfo, worker, b.handleRuntimeInfo)
-	m.Handle(wire.ReqViewMessageByID, worker, b.handleView)
-	m.Handle(wire.ReqGetConsumerRunningInfo, worker, b.handleRunningInfo)
-	m.Handle(wire.ReqConsumeMessageDirectly, worker, b.handleConsumeDirectly)
+	for _, r := range b.routes() {
+		m.Handle(r.code, r.class, r.serve)
+	}
 	return m
 }
 
