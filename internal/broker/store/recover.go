@@ -19,6 +19,9 @@ func (s *Store) recover(aborted bool) error {
 	covered := int64(0)
 	queues := s.queues.all(nil)
 	for _, q := range queues {
+		if err := q.cq.Recover(); err != nil {
+			return err
+		}
 		covered = max(covered, q.cq.Covered())
 	}
 	from := s.recoverFrom(aborted, covered)

@@ -33,23 +33,20 @@ func New(fs mfile.FS, dir string, fileSize int64) *Queue {
 	return &Queue{seq: mfile.NewSequence(fs, dir, fileSize)}
 }
 
-// Open opens the queue in dir and recovers it: it ends before the first unit
-// that was never written, searched from the third newest file on; what comes
-// after that is cleared.
+// Open opens the files of the queue in dir and changes nothing. The queue is
+// empty until Recover.
 func Open(fs mfile.FS, dir string, fileSize int64) (*Queue, error) {
 	seq, err := mfile.OpenSequence(fs, dir, fileSize)
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{seq: seq}
-	if err := q.recover(); err != nil {
-		_ = seq.Close()
-		return nil, err
-	}
-	return q, nil
+	return &Queue{seq: seq}, nil
 }
 
-func (q *Queue) recover() error {
+// Recover finds the units of a queue that was just opened: it ends before the
+// first one that was never written, searched from the third newest file on;
+// what comes after that is cleared.
+func (q *Queue) Recover() error {
 	files := q.seq.Files()
 	if len(files) == 0 {
 		return nil

@@ -39,6 +39,7 @@ func reopen(t *testing.T, fsys mfile.FS, q *cq.Queue) *cq.Queue {
 	}
 	q, err := cq.Open(fsys, dir, size)
 	require.NoError(t, err)
+	require.NoError(t, q.Recover())
 	return q
 }
 
