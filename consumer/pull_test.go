@@ -1,8 +1,13 @@
 package consumer_test
 
 import (
+	"bytes"
+	"compress/zlib"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -355,5 +360,143 @@ func TestHandlerTimeoutEndsTheContext(t *testing.T) {
 		require.Equal(t, 3*time.Second, took)
 		require.Len(t, b.sendBacks, 1, "a timeout is a failure")
 		require.NoError(t, c.stop())
+	})
+}
+
+func TestCompressedBodiesArriveInflated(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		var z bytes.Buffer
+		w := zlib.NewWriter(&z)
+		_, err := w.Write([]byte("the content"))
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		flag := func(f int32) putOption { return func(r *wire.Record) { r.SysFlag |= f } }
+		b.put("T", 0, z.String(), flag(wire.SysCompressed|wire.SysCompressionZLIB))
+		b.put("T", 0, "not zlib", flag(wire.SysCompressed))
+		b.put("T", 0, "plain")
+		var got received
+		logs := &logRecords{}
+		c := start(t, newPush(t, b.client(rocketmq.WithLogger(slog.New(logs))), consumer.StartFrom(rocketmq.Earliest()), consumer.Subscribe("T", selector.All, got.handler())))
+		synctest.Wait()
+		require.Equal(t, map[string]int{"the content": 1, "plain": 1}, got.bodies())
+		require.Len(t, b.sendBacks, 1, "a body that cannot be read is a failed message, not a lost one")
+		require.EqualValues(t, 1, b.sendBacks[0].Offset)
+		require.Equal(t, 1, logs.with("message"))
+		require.NoError(t, c.stop())
+	})
+}
+
+// A pull whose bytes are damaged: what could be read is handled, the rest is
+// pulled again, nothing is skipped.
+func TestDamagedAnswerIsPulledAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		for i := range 10 {
+			b.put("T", 0, fmt.Sprint(i))
+		}
+		var damaged atomic.Int32
+		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
+			if damaged.Add(1) > 2 {
+				return false
+			}
+			var h wire.PullRequest
+			_ = h.DecodeExt(r.Frame())
+			b.mu.Lock()
+			code, res, body := b.lookLocked(wire.MessageQueue{Topic: "T", Broker: "b"}, h.Offset)
+			b.mu.Unlock()
+			if damaged.Load() == 1 {
+				body = body[:len(body)/2+7] // within the sixth
+			} else {
+				body = body[10:] // no beginning of a record
+			}
+			r.Reply(code, "", res, body)
+			return true
+		})
+		var got received
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()), consumer.Subscribe("T", selector.All, got.handler())))
+		synctest.Wait()
+		require.Len(t, got.bodies(), 5)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		for i := range 10 {
+			require.Equal(t, 1, got.bodies()[fmt.Sprint(i)], "message %d of %v", i, got.bodies())
+		}
+		require.NoError(t, c.stop())
+		require.EqualValues(t, 10, b.stored("T", 0))
+	})
+}
+
+// An answer without the fields that every pull answer must have, and one that
+// would lead back to where it came from.
+func TestSenselessAnswersBackOff(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		b.put("T", 0, "m")
+		var n atomic.Int32
+		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
+			switch n.Add(1) {
+			case 1:
+				r.Reply(wire.RespSuccess, "", nil, nil)
+			case 2:
+				r.Reply(wire.RespSuccess, "", &wire.PullResponse{}, nil)
+			case 3:
+				r.Reply(wire.RespPullOffsetMoved, "", &wire.PullResponse{}, nil)
+			default:
+				return false
+			}
+			return true
+		})
+		var got received
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()), consumer.Subscribe("T", selector.All, got.handler())))
+		time.Sleep(8 * time.Second)
+		synctest.Wait()
+		require.EqualValues(t, 5, n.Load())
+		require.Len(t, got.bodies(), 1)
+		require.NoError(t, c.stop())
+	})
+}
+
+// The broker is away for a while: pulls and send-backs wait, and go on.
+func TestBrokerIsAwayForAWhile(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		var down atomic.Bool
+		cl := b.client(rocketmq.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if down.Load() && addr == fakeBroker {
+				return nil, errors.New("no route to host")
+			}
+			return b.net.Dial(ctx, network, addr)
+		}))
+		gate := make(chan struct{})
+		var calls atomic.Int32
+		c := start(t, newPush(t, cl, consumer.StartFrom(rocketmq.Earliest()), consumer.Subscribe("T", selector.All,
+			consumer.Each(func(_ context.Context, m *rocketmq.MessageView) error {
+				if calls.Add(1) == 1 {
+					<-gate
+					return errors.New("no")
+				}
+				return nil
+			}))))
+		b.put("T", 0, "m")
+		synctest.Wait()
+		down.Store(true)
+		b.mu.Lock()
+		b.polls = nil
+		b.mu.Unlock()
+		b.member().Close(nil)
+		close(gate) // the message fails while its broker cannot be reached
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		require.EqualValues(t, 2, calls.Load(), "it was handled again here after 5 s")
+		require.Equal(t, 0, c.Health().Queues[0].Cached)
+		require.Error(t, c.Health().Queues[0].LastError)
+		down.Store(false)
+		b.put("T", 0, "n")
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		require.EqualValues(t, 3, calls.Load())
+		require.NoError(t, c.stop())
+		require.EqualValues(t, 2, b.stored("T", 0))
 	})
 }

@@ -21,6 +21,7 @@ const maxInflated = 64 << 20
 // inflater undoes the compression of bodies. The readers are kept for reuse,
 // since making one costs far more than a small body.
 type inflater struct {
+	limit           int // of the content; 0 is maxInflated
 	zlib, lz4, zstd sync.Pool
 }
 
@@ -29,6 +30,10 @@ type inflater struct {
 func (f *inflater) inflate(body []byte, sysFlag int32) ([]byte, error) {
 	if sysFlag&wire.SysCompressed == 0 {
 		return body, nil
+	}
+	limit := f.limit
+	if limit == 0 {
+		limit = maxInflated
 	}
 	src := bytes.NewReader(body)
 	var r io.Reader
@@ -73,19 +78,19 @@ func (f *inflater) inflate(body []byte, sysFlag int32) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("body has the unknown compression type %#x", kind)
 	}
-	return readBounded(r, len(body))
+	return readBounded(r, len(body), limit)
 }
 
-// readBounded reads all of r, or fails beyond maxInflated.
-func readBounded(r io.Reader, compressed int) ([]byte, error) {
+// readBounded reads all of r, or fails beyond limit.
+func readBounded(r io.Reader, compressed, limit int) ([]byte, error) {
 	var out bytes.Buffer
-	out.Grow(min(4*compressed, maxInflated) + bytes.MinRead)
-	n, err := out.ReadFrom(io.LimitReader(r, maxInflated+1))
+	out.Grow(min(4*compressed, limit) + bytes.MinRead)
+	n, err := out.ReadFrom(io.LimitReader(r, int64(limit)+1))
 	if err != nil {
 		return nil, fmt.Errorf("compressed body of %d bytes: %w", compressed, err)
 	}
-	if n > maxInflated {
-		return nil, fmt.Errorf("compressed body of %d bytes: the content is larger than %d bytes", compressed, maxInflated)
+	if n > int64(limit) {
+		return nil, fmt.Errorf("compressed body of %d bytes: the content is larger than %d bytes", compressed, limit)
 	}
 	return out.Bytes(), nil
 }
