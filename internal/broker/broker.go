@@ -162,7 +162,7 @@ func (b *Broker) open(ln net.Listener) error {
 	}
 	b.bg.Go(b.periodic)
 	b.workers = remoting.NewWorkers(workers, workerQueue)
-	b.server = remoting.NewServer(remoting.ServerConfig{Config: remoting.Config{
+	b.server = remoting.NewServer(remoting.ServerConfig{TLS: cfg.TLS, TLSOnly: cfg.TLSOnly, Config: remoting.Config{
 		MaxFrame: cfg.MaxFrame, IdleTimeout: cfg.IdleTimeout, Handler: b.mux().Serve, OnClose: b.disconnected, Logger: b.log,
 	}})
 	return b.server.Serve(ln)

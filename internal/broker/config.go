@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -61,6 +62,11 @@ type Config struct {
 	SlaveRead          bool          // slaveReadEnable: suggest the slave to readers far behind
 	IdleTimeout        time.Duration // serverChannelMaxIdleTimeSeconds
 	MaxFrame           int           // bytes; 0: 16 MiB
+
+	// TLS, if not nil, lets clients use TLS; plain connections are served on the
+	// same port all the same, unless TLSOnly is set.
+	TLS     *tls.Config
+	TLSOnly bool
 
 	// Clock is the broker's time: store times, expiry, long polls, periodic
 	// work. Nil: the machine's.

@@ -65,7 +65,8 @@ func (b *Broker) runtimeInfo() map[string]string {
 		"dispatchMaxBuffer": "0", "remainHowManyDataToFlush": itoa(st.MaxPhy-st.Flushed) + " B",
 		"remainTransientStoreBufferNumbs": "2147483647",
 		"commitLogDiskRatio":              ratio, "consumeQueueDiskRatio": ratio, "commitLogDiskRatio_" + b.cfg.Store.Dir: ratio,
-		"commitLogDirCapacity":     "",
+		"commitLogDirCapacity": fmt.Sprintf("Total : %.1f GiB, Free : %.1f GiB.",
+			float64(st.DiskTotal)/(1<<30), float64(st.DiskAvailable)/(1<<30)),
 		"earliestMessageTimeStamp": itoa(b.earliest()), "pageCacheLockTimeMills": "0",
 
 		"timerReadBehind": "0", "timerOffsetBehind": "0", "timerCongestNum": "0", "timerEnqueueTps": "0.0", "timerDequeueTps": "0.0",
@@ -75,9 +76,6 @@ func (b *Broker) runtimeInfo() map[string]string {
 		info[pool+"ThreadPoolQueueSize"] = "0"
 		info[pool+"ThreadPoolQueueCapacity"] = itoa(workerQueue)
 		info[pool+"ThreadPoolQueueHeadWaitTimeMills"] = "0"
-	}
-	if total, free, err := b.cfg.Store.FS.Usage(b.cfg.Store.Dir); err == nil {
-		info["commitLogDirCapacity"] = fmt.Sprintf("Total : %.1f GiB, Free : %.1f GiB.", float64(total)/(1<<30), float64(free)/(1<<30))
 	}
 	return info
 }

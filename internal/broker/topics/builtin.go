@@ -21,11 +21,33 @@ func (t *Table) AddBuiltin(b Builtin) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.builtin[b.Cluster], t.builtin[b.Broker] = true, true
-	add := func(name string, queues, perm int32) {
-		if t.topics[name] == nil {
-			t.put(wire.TopicConfig{Name: name, ReadQueues: queues, WriteQueues: queues, Perm: perm, FilterType: "SINGLE_TAG"})
+	t.builtin[wire.ReplyTopic(b.Cluster)] = true
+	for name := range t.builtin {
+		if old := t.topics[name]; old != nil {
+			t.put(old.TopicConfig) // now known as the broker's own
 		}
 	}
+	fresh, changed := len(t.topics) == 0, false
+	for _, cfg := range b.topics() {
+		old := t.topics[cfg.Name]
+		// A table of an earlier run may have TBW102 with another size or
+		// without the inherit bit.
+		if old == nil || cfg.Name == wire.TopicDefault && !equal(&old.TopicConfig, &cfg) {
+			t.put(cfg)
+			changed = true
+		}
+	}
+	if !b.AutoCreate && t.topics[wire.TopicDefault] != nil {
+		delete(t.topics, wire.TopicDefault)
+		changed = true
+	}
+	if changed && !fresh {
+		t.version = t.version.Next(t.clock.Now().UnixMilli())
+	}
+}
+
+// topics lists the topics with their first configuration.
+func (b *Builtin) topics() []wire.TopicConfig {
 	const rw = wire.PermRead | wire.PermWrite
 	usable := func(on bool) int32 {
 		if on {
@@ -33,36 +55,28 @@ func (t *Table) AddBuiltin(b Builtin) {
 		}
 		return wire.PermInherit
 	}
-	add("SELF_TEST_TOPIC", 1, rw)
-	add("BenchmarkTest", 1024, rw)
-	add(b.Cluster, 16, usable(b.ClusterTopic))
-	add(b.Broker, 1, usable(b.BrokerTopic))
-	add("OFFSET_MOVED_EVENT", 1, rw)
-	add("SCHEDULE_TOPIC_XXXX", 18, rw)
-	add(b.Cluster+"_REPLY_TOPIC", 1, rw)
-	t.builtin[b.Cluster+"_REPLY_TOPIC"] = true
-	add("rmq_sys_REVIVE_LOG_"+b.Cluster, 8, rw)
-	add("rmq_sys_SYNC_BROKER_MEMBER_"+b.Broker, 1, wire.PermInherit)
-	add("RMQ_SYS_TRANS_HALF_TOPIC", 1, rw)
-	add("RMQ_SYS_TRANS_OP_HALF_TOPIC", 1, rw)
-	add("rmq_sys_wheel_timer", 1, rw)
+	topic := func(name string, queues, perm int32) wire.TopicConfig {
+		return wire.TopicConfig{Name: name, ReadQueues: queues, WriteQueues: queues, Perm: perm, FilterType: wire.FilterSingleTag}
+	}
+	list := []wire.TopicConfig{
+		topic(wire.TopicSelfTest, 1, rw),
+		topic(wire.TopicBenchmark, 1024, rw),
+		topic(b.Cluster, 16, usable(b.ClusterTopic)),
+		topic(b.Broker, 1, usable(b.BrokerTopic)),
+		topic(wire.TopicOffsetMoved, 1, rw),
+		topic(wire.TopicSchedule, 18, rw),
+		topic(wire.ReplyTopic(b.Cluster), 1, rw),
+		topic("rmq_sys_REVIVE_LOG_"+b.Cluster, 8, rw),
+		topic("rmq_sys_SYNC_BROKER_MEMBER_"+b.Broker, 1, wire.PermInherit),
+		topic(wire.TopicHalf, 1, rw),
+		topic(wire.TopicOpHalf, 1, rw),
+		topic(wire.TopicTimer, 1, rw),
+	}
 	if b.TraceTopic {
-		add("RMQ_SYS_TRACE_TOPIC", 1, rw)
+		list = append(list, topic(wire.TopicTrace, 1, rw))
 	}
 	if b.AutoCreate {
-		// a table of an earlier run may have it without the inherit bit or with another size
-		t.put(wire.TopicConfig{
-			Name: wire.TopicDefault, ReadQueues: b.DefaultQueues, WriteQueues: b.DefaultQueues,
-			Perm: wire.PermInherit | rw, FilterType: "SINGLE_TAG",
-		})
-	} else if t.topics[wire.TopicDefault] != nil {
-		delete(t.topics, wire.TopicDefault)
-		t.version = t.version.Next(t.clock.Now().UnixMilli())
+		list = append(list, topic(wire.TopicDefault, b.DefaultQueues, wire.PermInherit|rw))
 	}
-	// names set above were put before they were known as the broker's own
-	for name := range t.builtin {
-		if cfg := t.topics[name]; cfg != nil && !cfg.System {
-			t.put(cfg.TopicConfig)
-		}
-	}
+	return list
 }

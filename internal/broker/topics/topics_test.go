@@ -80,6 +80,25 @@ func TestAutoCreateSwitchedOffDropsTheTemplate(t *testing.T) {
 	table.AddBuiltin(off)
 	require.Nil(t, table.Lookup("TBW102"))
 	require.NotEqual(t, v, table.Version(), "name servers must notice")
+	v = table.Version()
+	table.AddBuiltin(off)
+	require.Equal(t, v, table.Version(), "a restart alone is no change")
+
+	more := builtin
+	more.DefaultQueues = 16
+	table.AddBuiltin(builtin)
+	table.AddBuiltin(more)
+	require.EqualValues(t, 16, table.Lookup("TBW102").WriteQueues)
+	require.EqualValues(t, v.Counter+2, table.Version().Counter)
+}
+
+func TestSpecialTopicsMayBeSwitchedOff(t *testing.T) {
+	table := topics.New(clock.NewManual(start))
+	table.AddBuiltin(topics.Builtin{Cluster: "C", Broker: "b", TraceTopic: true})
+	require.Equal(t, wire.PermInherit, table.Lookup("C").Perm)
+	require.Equal(t, wire.PermInherit, table.Lookup("b").Perm)
+	require.NotNil(t, table.Lookup("RMQ_SYS_TRACE_TOPIC"))
+	require.Nil(t, table.Lookup("TBW102"))
 }
 
 func TestFileRoundTrip(t *testing.T) {
