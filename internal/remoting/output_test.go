@@ -140,12 +140,17 @@ func TestIdleConnectionGivesItsBuffersBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, end := pipeEnds(t, ServerConfig{Config: Config{Handler: echo}}, PoolConfig{})
 		defer end()
+		kept := func() int {
+			c.out.mu.Lock()
+			defer c.out.mu.Unlock()
+			return cap(c.out.buf) + cap(c.out.spare)
+		}
 		call1(t, c, codeEcho, "x")
-		require.NotNil(t, c.out.spare)
+		require.NoError(t, c.Flush(t.Context()))
+		require.Positive(t, kept())
 		time.Sleep(DefaultIdleTimeout / 2)
 		synctest.Wait()
-		assert.Nil(t, c.out.buf)
-		assert.Nil(t, c.out.spare)
+		assert.Zero(t, kept())
 		call1(t, c, codeEcho, "x")
 	})
 }

@@ -184,6 +184,7 @@ func (s *Server) poke() {
 // from a handler. It returns the cause of ctx if that cut the draining short.
 // Further calls only wait.
 func (s *Server) Close(ctx context.Context) error {
+	s.draining.Store(true)
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true
@@ -201,7 +202,6 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	var err error
 	if first {
-		s.draining.Store(true)
 		err = s.drain(ctx)
 		s.g.Cancel(ErrClosed)
 		for _, c := range s.list() {

@@ -136,29 +136,25 @@ func TestFullWorkersAnswerOverload(t *testing.T) {
 	})
 	_, addr := serveTCP(t, ServerConfig{Config: Config{Handler: mux.Serve}})
 	c := get(t, newPool(t, PoolConfig{}), addr)
-	codes := make(chan int32, n+queue)
-	do := func() {
-		f, err := c.Call(context.Background(), &wire.Command{Code: codeWork})
-		if err != nil {
-			codes <- -1
-			return
+	var calls []*call
+	for i := range n + queue {
+		x := &call{command: command{&wire.Command{Code: codeWork}, c.cfg, 0}, done: make(chan struct{})}
+		_, err := c.Start(x, time.Time{}, Later)
+		require.NoError(t, err)
+		calls = append(calls, x)
+		if i < n {
+			within(t, started, "a worker to start")
 		}
-		codes <- f.Code
 	}
-	for range n {
-		go do()
-		within(t, started, "a worker to start")
-	}
-	for range queue {
-		go do()
-	}
-	require.Eventually(t, func() bool { return len(workers.jobs) == queue }, 10*time.Second, time.Millisecond)
+	// Requests of a connection are queued in order, so this one comes too late.
 	f := call1(t, c, codeWork, "")
 	assert.Equal(t, wire.RespSystemBusy, f.Code)
 	assert.Equal(t, "[OVERLOAD]system busy, start flow control for a while", string(f.Remark))
 	close(release)
-	for range n + queue {
-		assert.Zero(t, within(t, codes, "a queued request"))
+	for _, x := range calls {
+		within(t, x.done, "a queued request")
+		require.NoError(t, x.err)
+		assert.Zero(t, x.frame.Code)
 	}
 }
 
@@ -196,7 +192,12 @@ func TestCloseDrains(t *testing.T) {
 		echo(r)
 	})
 	mux.Handle(codeEcho, OnReader(), echo)
-	s, addr := serveTCP(t, ServerConfig{Config: Config{Handler: mux.Serve}})
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ln := closeListener{inner, make(chan struct{})}
+	addr := inner.Addr().String()
+	s := NewServer(ServerConfig{Config: Config{Handler: mux.Serve}})
+	require.NoError(t, s.Serve(ln))
 	p := newPool(t, PoolConfig{})
 	c := get(t, p, addr)
 	body := make(chan string, 1)
@@ -211,10 +212,8 @@ func TestCloseDrains(t *testing.T) {
 	within(t, started, "the handler")
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close(context.Background()) }()
-	for !s.draining.Load() {
-		time.Sleep(time.Millisecond) // there is no event for a flag
-	}
-	_, err := c.Call(t.Context(), &wire.Command{Code: codeEcho})
+	within(t, ln.closed, "the listener to close")
+	_, err = c.Call(t.Context(), &wire.Command{Code: codeEcho})
 	assert.ErrorIs(t, err, ErrGoAway)
 	assert.Nil(t, p.Lookup(addr), "the connection is retired")
 	assert.NoError(t, c.Err(), "but lives until its last answer")
@@ -226,10 +225,21 @@ func TestCloseDrains(t *testing.T) {
 	assert.NoError(t, within(t, closed, "Close"))
 	within(t, c.Done(), "the connection to end")
 
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	another, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	assert.ErrorIs(t, s.Serve(ln), ErrClosed)
+	assert.ErrorIs(t, s.Serve(another), ErrClosed)
 	assert.NoError(t, s.Close(t.Context()), "closing twice is harmless")
+}
+
+// closeListener tells when it is closed.
+type closeListener struct {
+	net.Listener
+	closed chan struct{}
+}
+
+func (l closeListener) Close() error {
+	defer close(l.closed)
+	return l.Listener.Close()
 }
 
 func TestOldPeersAreServedWhileDraining(t *testing.T) {
