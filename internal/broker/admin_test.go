@@ -235,6 +235,7 @@ func TestRuntimeInfoHasWhatToolsRead(t *testing.T) {
 	f := p.must(wire.ReqGetBrokerConfig, nil, nil)
 	require.Contains(t, string(f.Body), "brokerName=broker-a\n")
 	require.Contains(t, string(f.Body), "autoCreateTopicEnable=true\n")
+	require.Contains(t, string(f.Body), "maxTransferCountOnMessageInMemory=32\n")
 	_, err = wire.DecodeDataVersion([]byte(f.Text("version")))
 	require.NoError(t, err)
 }

@@ -28,7 +28,6 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/broker/offsets"
 	"github.com/gorocketmq/rocketmq/internal/broker/persist"
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
-	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 	"github.com/gorocketmq/rocketmq/internal/broker/topics"
 	"github.com/gorocketmq/rocketmq/internal/clock"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
@@ -128,12 +127,6 @@ func (b *Broker) open(ln net.Listener) error {
 	b.sends.New = func() any { return &sendOp{b: b} }
 	b.pulls.New = func() any { return &pullOp{b: b} }
 
-	if cfg.Store.FS == nil {
-		cfg.Store.FS = mfile.OS()
-	}
-	if cfg.Store.MaxMessageSize == 0 {
-		cfg.Store.MaxMessageSize = 4 << 20
-	}
 	b.saver = &saver{
 		files: persist.In(cfg.Store.FS, filepath.Join(cfg.Store.Dir, "config")), log: b.log,
 		topics: newWork(), groups: newWork(), offsets: newWork(),

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 	"github.com/gorocketmq/rocketmq/internal/clock"
+	"github.com/gorocketmq/rocketmq/internal/remoting"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
@@ -100,6 +102,8 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.ClientExpiry, 120*time.Second)
 	def(&c.OffsetFlushEvery, 5*time.Second)
 	def(&c.ShortPolling, time.Second)
+	def(&c.IdleTimeout, remoting.DefaultIdleTimeout)
+	c.Store = storeDefaults(c.Store)
 	if c.Clock == nil {
 		c.Clock = clock.Real()
 	}
@@ -123,6 +127,31 @@ func (c Config) withDefaults() (Config, error) {
 		errs = append(errs, fmt.Errorf("broker permission %d: 2 (write), 4 (read) or 6", c.Permission))
 	}
 	return c, errors.Join(errs...)
+}
+
+// storeDefaults are the store's own defaults, so that they show in the answer
+// to GET_BROKER_CONFIG. Those of files in memory are the store's business.
+func storeDefaults(c store.Config) store.Config {
+	if c.FS == nil {
+		c.FS = mfile.OS()
+	}
+	if !c.FS.InMemory() {
+		def(&c.CommitLogFileSize, 1<<30)
+		def(&c.ConsumeQueueFileSize, 6_000_000)
+	}
+	def(&c.MaxMessageSize, 4<<20)
+	def(&c.FlushInterval, 500*time.Millisecond)
+	def(&c.FlushLeastPages, 4)
+	def(&c.FlushThorough, 10*time.Second)
+	def(&c.QueueFlushInterval, time.Second)
+	def(&c.QueueFlushLeastPages, 2)
+	def(&c.QueueFlushThorough, time.Minute)
+	def(&c.MemoryTransferBytes, 256<<10)
+	def(&c.MemoryTransferCount, 32)
+	def(&c.DiskTransferBytes, 64<<10)
+	def(&c.DiskTransferCount, 8)
+	def(&c.FilterBytes, 16_000)
+	return c
 }
 
 // def sets *v to a default if it is the zero value.
