@@ -19,7 +19,16 @@ import (
 	"github.com/gorocketmq/rocketmq/selector"
 )
 
-func assigned(c *running) int { return len(c.Health().Queues) }
+// assigned is how many queues of topic T a member has.
+func assigned(c *running) int {
+	n := 0
+	for _, q := range c.Health().Queues {
+		if q.Queue.Topic == "T" {
+			n++
+		}
+	}
+	return n
+}
 
 func TestMembersShareAndTakeOver(t *testing.T) {
 	bubble(t, func(t *testing.T, b *fake) {

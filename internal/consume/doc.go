@@ -25,9 +25,10 @@
 //
 // # Goroutines
 //
-// A consumer has three of its own: the rebalance loop, the timers and the
-// settler, which sends failed messages back. Short-lived ones dial, load
-// offsets and revoke. All belong to one run.Group.
+// A consumer has five of its own: the rebalance loop, the commit loop, the
+// timers, the settler, which sends failed messages back, and one for
+// heartbeats out of turn. Short-lived ones dial, load offsets and revoke. All
+// belong to one run.Group; the workers' are the pool's.
 //
 // # Locks
 //

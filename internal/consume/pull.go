@@ -73,8 +73,8 @@ func (x *pullRequest) Done(f *wire.Frame, err error) {
 }
 
 // startPull sends the next pull unless the queue is busy with one, gone, or
-// full. It never blocks for longer than m allows.
-func (q *queue) startPull(m remoting.Mode) {
+// full. It does not block: it is called by connections' readers and workers.
+func (q *queue) startPull() {
 	q.mu.Lock()
 	if q.phase != phaseIdle {
 		q.mu.Unlock()
@@ -108,7 +108,7 @@ func (q *queue) startPull(m remoting.Mode) {
 	deadline := q.sentAt.Add(pullDeadline)
 	q.mu.Unlock()
 
-	token, err := conn.Start(&q.pull, deadline, m)
+	token, err := conn.Start(&q.pull, deadline, remoting.Try)
 	if err != nil {
 		q.pullFailed(err, n)
 		return
@@ -195,7 +195,7 @@ func (q *queue) becomeIdle() {
 	}
 	q.phase, q.empties = phaseIdle, 0
 	q.mu.Unlock()
-	q.startPull(remoting.Try)
+	q.startPull()
 }
 
 // pulledNothing takes an answer without messages: nothing new, or nothing that
@@ -230,7 +230,7 @@ func (q *queue) pulledNothing(h *wire.PullResponse) {
 		q.c.timers.after(wait, q.waited)
 		return
 	}
-	q.startPull(remoting.Try)
+	q.startPull()
 }
 
 // moved takes code 21: the offset is outside the queue's range, or an operator
@@ -318,7 +318,7 @@ func (q *queue) waited() {
 		q.phase = phaseIdle
 	}
 	q.mu.Unlock()
-	q.startPull(remoting.Try)
+	q.startPull()
 }
 
 // connected ends phaseConnecting.
@@ -332,5 +332,5 @@ func (q *queue) connected(addr string, conn *remoting.Conn, err error) {
 		q.phase, q.conn, q.addr = phaseIdle, conn, addr
 	}
 	q.mu.Unlock()
-	q.startPull(remoting.Later)
+	q.startPull()
 }

@@ -71,14 +71,13 @@ func (q *queue) lowest() int64 {
 
 func (q *queue) lowestLocked() int64 {
 	q.trimLocked()
-	if len(q.pages) == 0 {
-		return q.next
+	for _, p := range q.pages {
+		// The bits of a page can all be set a moment before it counts as done.
+		if i := p.lowest(); i < len(p.views) {
+			return p.views[i].Offset
+		}
 	}
-	p := q.pages[0]
-	if i := p.lowest(); i < len(p.views) {
-		return p.views[i].Offset
-	}
-	return q.next // its last message is being finished just now
+	return q.next
 }
 
 // trimLocked drops finished pages at the head.
@@ -142,7 +141,7 @@ func (q *queue) roomMade() {
 	}
 	q.mu.Unlock()
 	if again {
-		q.startPull(remoting.Later)
+		q.startPull()
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/gorocketmq/rocketmq"
 	"github.com/gorocketmq/rocketmq/internal/alloc"
 	"github.com/gorocketmq/rocketmq/internal/client"
-	"github.com/gorocketmq/rocketmq/internal/remoting"
 	"github.com/gorocketmq/rocketmq/internal/run"
 	"github.com/gorocketmq/rocketmq/rebalance"
 )
@@ -272,7 +271,7 @@ func (c *Consumer) start(q *queue) {
 	}
 	c.table[q.key] = q
 	c.mu.Unlock()
-	q.startPull(remoting.Later)
+	q.startPull()
 }
 
 // revoke gives a queue up: no more pulls, no further messages to handlers, a
@@ -327,5 +326,5 @@ func (c *Consumer) replace(old *queue, next int64) {
 		return
 	}
 	c.commitSoon()
-	q.startPull(remoting.Try)
+	q.startPull()
 }
