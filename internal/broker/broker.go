@@ -73,7 +73,7 @@ type Broker struct {
 	pulls   sync.Pool // *pullOp
 	workers *remoting.Workers
 	server  *remoting.Server
-	bg      *run.Group // periodic work, runners, name servers
+	bg      *run.Group // periodic work, runners of held pulls, the saver
 
 	ending sync.Once
 	ended  chan struct{}

@@ -22,7 +22,7 @@ func (b *Broker) Close(ctx context.Context) error {
 		errs := []error{b.server.Close(ctx)}
 		b.workers.Close()
 		b.bg.Stop()
-		b.registrar.pool.Close()
+		b.registrar.close()
 		b.saver.all()
 		errs = append(errs, b.store.Close())
 		b.endErr = errors.Join(errs...)
@@ -43,7 +43,7 @@ func (b *Broker) Kill() {
 		_ = b.server.Close(now)
 		b.workers.Close()
 		b.bg.Stop()
-		b.registrar.pool.Close()
+		b.registrar.close()
 		b.store.Abandon()
 		close(b.ended)
 	})

@@ -31,6 +31,7 @@ type registrar struct {
 	b       *Broker
 	pool    *remoting.Pool
 	servers []*nameServer
+	g       *run.Group // a goroutine for each of them
 }
 
 // nameServer is one of them. Its goroutine alone talks to it.
@@ -48,7 +49,7 @@ type nameServer struct {
 }
 
 func newRegistrar(b *Broker) *registrar {
-	r := &registrar{b: b, pool: remoting.NewPool(remoting.PoolConfig{
+	r := &registrar{b: b, g: run.NewGroup(context.Background()), pool: remoting.NewPool(remoting.PoolConfig{
 		Config: remoting.Config{Logger: b.log},
 		Dial:   b.cfg.Dial,
 		// what paces the attempts is nameServer.run, by the broker's clock
@@ -66,7 +67,7 @@ func (r *registrar) start(ctx context.Context) {
 	seqs := make([]uint64, len(r.servers))
 	for i, s := range r.servers {
 		seqs[i] = s.work.ask()
-		r.b.bg.Go(s.run)
+		r.g.Go(s.run)
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
@@ -245,8 +246,10 @@ func (b *Broker) orderTopics(body []byte) error {
 	return nil
 }
 
-// unregister tells all name servers that the broker ends.
+// unregister tells all name servers that the broker ends. Nothing is
+// registered any more after it.
 func (r *registrar) unregister(ctx context.Context) error {
+	r.g.Stop()
 	b := r.b
 	g := run.NewGroup(ctx)
 	errs := make([]error, len(r.servers))
@@ -266,6 +269,12 @@ func (r *registrar) unregister(ctx context.Context) error {
 	g.Wait()
 	g.Stop()
 	return errors.Join(errs...)
+}
+
+// close ends all connections.
+func (r *registrar) close() {
+	r.g.Stop()
+	r.pool.Close()
 }
 
 // nameServerList splits addresses as namesrvAddr has them.

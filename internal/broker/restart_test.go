@@ -155,3 +155,15 @@ fileReservedTime=48
 		require.ErrorContains(t, err, "line 1", bad)
 	}
 }
+
+func FuzzConfigLoad(f *testing.F) {
+	for _, s := range []string{"", "a=b", "listenPort=1\nbrokerIP1=::1", "#x\n=\n", "brokerName=\x00", "bindAddress=[::\nlistenPort=9"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, conf string) {
+		c := DefaultConfig()
+		if _, err := c.Load(conf); err == nil {
+			c.properties()
+		}
+	})
+}
