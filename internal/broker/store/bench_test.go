@@ -145,3 +145,36 @@ func TestNoAllocations(t *testing.T) {
 		require.LessOrEqual(t, testing.AllocsPerRun(500, f), 0.0, name)
 	}
 }
+
+// BenchmarkOpen opens a store whose last file of 128 MiB is full of 1 KiB
+// messages, after a clean stop and after a kill.
+func BenchmarkOpen(b *testing.B) {
+	for _, clean := range []bool{true, false} {
+		b.Run(fmt.Sprintf("log=128MiB/clean=%v/fs=memory", clean), func(b *testing.B) {
+			const size = 128 << 20
+			cfg := store.Config{Dir: "store", FS: mfile.NewMemory(), CommitLogFileSize: size, ConsumeQueueFileSize: 6_000_000}
+			s, err := store.Open(cfg)
+			require.NoError(b, err)
+			body := bytes.Repeat([]byte("x"), 1024)
+			for s.Stats().MaxPhy < size-4096 {
+				res, _ := s.Put(&store.Message{Topic: []byte("T"), Body: body}, nil)
+				require.NoError(b, res.Err)
+			}
+			end := func() {
+				if clean {
+					require.NoError(b, s.Close())
+				} else {
+					s.Abandon()
+				}
+			}
+			end()
+			cpu := cpuTime()
+			for b.Loop() {
+				s, err = store.Open(cfg)
+				require.NoError(b, err)
+				end()
+			}
+			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
