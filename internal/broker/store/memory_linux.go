@@ -8,5 +8,5 @@ func physicalMemory() int64 {
 	if unix.Sysinfo(&i) != nil {
 		return 0
 	}
-	return int64(uint64(i.Totalram) * uint64(i.Unit)) //nolint:unconvert // 32 bits wide on some architectures
+	return int64(uint64(i.Totalram) * uint64(i.Unit)) // Totalram has 32 bits on some architectures
 }
