@@ -37,7 +37,7 @@ type fake struct {
 	sendBacks []wire.SendBackRequest
 	other     []int32 // codes of all other requests
 	deny      map[int32]func(r *remoting.Request) bool
-	polls     []poll
+	polls     []*poll
 }
 
 type fakeTopic struct {
@@ -141,7 +141,7 @@ func (f *fake) put(topic string, queue int, body string, opts ...putOption) int6
 }
 
 func (f *fake) answerPollsLocked() {
-	f.polls = slices.DeleteFunc(f.polls, func(p poll) bool {
+	f.polls = slices.DeleteFunc(f.polls, func(p *poll) bool {
 		code, h, body := f.lookLocked(p.queue, p.from)
 		if code != wire.RespSuccess {
 			return false
@@ -177,6 +177,17 @@ func (f *fake) lookLocked(q wire.MessageQueue, from int64) (int32, *wire.PullRes
 		return wire.RespPullNotFound, h, nil
 	}
 	return wire.RespSuccess, h, body
+}
+
+// endPoll answers a pull for which nothing came.
+func (f *fake) endPoll(p *poll) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := slices.Index(f.polls, p); i >= 0 {
+		f.polls = slices.Delete(f.polls, i, i+1)
+		code, h, body := f.lookLocked(p.queue, p.from)
+		p.reply.Reply(code, "", h, body)
+	}
 }
 
 func (f *fake) serve(r *remoting.Request) {
@@ -310,7 +321,9 @@ func (f *fake) pull(r *remoting.Request) {
 	f.pulls = append(f.pulls, kept)
 	code, res, body := f.lookLocked(q, h.Offset)
 	if code == wire.RespPullNotFound {
-		f.polls = append(f.polls, poll{q, h.Offset, r.Replier()})
+		p := &poll{q, h.Offset, r.Replier()}
+		f.polls = append(f.polls, p)
+		time.AfterFunc(time.Duration(h.SuspendMillis)*time.Millisecond, func() { f.endPoll(p) })
 		return
 	}
 	r.Reply(code, "", res, body)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,13 +22,6 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/wire"
 	"github.com/gorocketmq/rocketmq/selector"
 )
-
-// numPulls is how many pulls have come.
-func (f *fake) numPulls() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.pulls)
-}
 
 func TestPullRequestAsJavaSendsIt(t *testing.T) {
 	bubble(t, func(t *testing.T, b *fake) {
@@ -498,5 +492,93 @@ func TestBrokerIsAwayForAWhile(t *testing.T) {
 		require.EqualValues(t, 3, calls.Load())
 		require.NoError(t, c.stop())
 		require.EqualValues(t, 2, b.stored("T", 0))
+	})
+}
+
+// The broker suggests its slave, and later itself again. From a slave no
+// offset is committed by the way.
+func TestPullFromTheSuggestedReplica(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		const slave = "10.0.0.9:10912" // the broker's own has a name, and so no port below
+		ln, err := b.net.Listen(slave)
+		require.NoError(t, err)
+		require.NoError(t, b.srv.Serve(ln))
+		b.topic("T", 1)
+		b.on(wire.ReqGetRouteInfoByTopic, func(r *remoting.Request) bool {
+			var h wire.RouteRequest
+			_ = h.DecodeExt(r.Frame())
+			if h.Topic != "T" {
+				return false
+			}
+			d := wire.RouteData{
+				Queues:  []wire.QueueData{{BrokerName: "b", ReadQueues: 1, WriteQueues: 1, Perm: 6}},
+				Brokers: []wire.BrokerData{{Cluster: "c", BrokerName: "b", Addrs: map[int64]string{0: fakeBroker, 1: slave}}},
+			}
+			r.Reply(wire.RespSuccess, "", nil, d.AppendStrictJSON(nil))
+			return true
+		})
+		type asked struct {
+			port    uint16
+			offset  int64
+			commits bool
+		}
+		var mu sync.Mutex
+		var pulls []asked
+		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
+			var h wire.PullRequest
+			_ = h.DecodeExt(r.Frame())
+			mu.Lock()
+			defer mu.Unlock()
+			pulls = append(pulls, asked{r.Conn().LocalAddr().Port(), h.Offset, h.SysFlag&wire.PullCommitOffset != 0})
+			if h.Offset >= 30 {
+				return false
+			}
+			res := &wire.PullResponse{NextOffset: h.Offset + 10, MaxOffset: 30}
+			if h.Offset < 20 {
+				res.SuggestBrokerID = 1
+			}
+			r.Reply(wire.RespPullRetryImmediately, "", res, nil)
+			return true
+		})
+		for range 30 {
+			b.put("T", 0, "x", withProps("TAGS", "other"))
+		}
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()), consumer.Subscribe("T", selector.Tags("a"), consumer.HandlerFunc(nop))))
+		synctest.Wait()
+		mu.Lock()
+		require.Equal(t, []asked{{0, 0, false}, {10912, 10, false}, {10912, 20, false}, {0, 30, true}}, pulls)
+		mu.Unlock()
+		require.NoError(t, c.stop())
+	})
+}
+
+// A broker that is about to stop says so; the pull goes to a new connection.
+func TestGoAwayIsFollowedAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		var said atomic.Bool
+		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
+			if said.Swap(true) {
+				return false
+			}
+			r.Reply(wire.RespGoAway, "", nil, nil)
+			return true
+		})
+		b.put("T", 0, "m")
+		var got received
+		c := start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()), consumer.Subscribe("T", selector.All, got.handler())))
+		synctest.Wait()
+		require.Len(t, got.bodies(), 1)
+		require.NoError(t, c.stop())
+	})
+}
+
+func TestNoNameServerAtStart(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		cl := b.client(rocketmq.WithDialer(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }))
+		p := newPush(t, cl, consumer.Subscribe("T", selector.All, consumer.HandlerFunc(nop)))
+		err := p.Run(context.Background())
+		require.ErrorIs(t, err, rocketmq.ErrNameServer)
+		require.NotErrorIs(t, err, rocketmq.ErrTopicNotFound)
 	})
 }

@@ -15,6 +15,9 @@ import (
 
 const (
 	commitEvery = 5 * time.Second
+	// commitGap is the least time between two rounds. A queue that has nothing
+	// left to do asks for one, so that whoever takes it over repeats little.
+	commitGap = 500 * time.Millisecond
 	// commitAgain is when an offset that has not moved is sent once more: a
 	// one-way request may be lost, and a broker may have lost what it knew.
 	commitAgain = 30 * time.Second
@@ -138,10 +141,10 @@ func (q *queue) sentCommit(off int64) {
 
 // commitOneway sends the offsets that moved, without waiting for answers.
 // What cannot be sent is due again the next time.
-func (c *Consumer) commitOneway(ctx context.Context) {
+func (c *Consumer) commitOneway(ctx context.Context, qs []*queue) {
 	dead := map[string]bool{}
 	now := time.Now()
-	for _, q := range c.queues() {
+	for _, q := range qs {
 		x := q.due(now)
 		if x == nil {
 			continue
@@ -244,6 +247,8 @@ func (c *Consumer) commitSoon() {
 func (c *Consumer) keepCommitting(ctx context.Context) {
 	tick := time.NewTicker(c.cfg.CommitEvery)
 	defer tick.Stop()
+	gap := time.NewTimer(0)
+	defer gap.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -251,6 +256,12 @@ func (c *Consumer) keepCommitting(ctx context.Context) {
 		case <-tick.C:
 		case <-c.commitKick:
 		}
-		c.commitOneway(ctx)
+		c.commitOneway(ctx, c.queues())
+		gap.Reset(commitGap)
+		select {
+		case <-ctx.Done():
+			return
+		case <-gap.C:
+		}
 	}
 }

@@ -40,6 +40,12 @@ var _ remoting.Exchange = (*pullRequest)(nil)
 func (x *pullRequest) AppendFrame(dst []byte, opaque int32) []byte {
 	h := x.q.c.head
 	h.Code, h.Opaque = wire.ReqPullMessage, opaque
+	if x.q.gone.Load() {
+		// The queue was given up after this pull was made ready. Its last
+		// commit may be on the wire already, and this one's offset is older:
+		// what comes last counts.
+		x.h.SysFlag &^= wire.PullCommitOffset
+	}
 	e := wire.Begin(dst, h)
 	x.h.EncodeExt(&e)
 	return e.Finish(nil)

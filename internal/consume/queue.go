@@ -120,7 +120,11 @@ func (q *queue) finish(p *page, i int) {
 		// A finished page behind an unfinished one must not keep its bodies.
 		p.views, p.ptrs, p.meta = nil, nil, nil
 		q.trimLocked()
+		empty := len(q.pages) == 0
 		q.mu.Unlock()
+		if empty {
+			q.c.commitSoon()
+		}
 	}
 	if q.full.Load() {
 		q.roomMade()

@@ -280,6 +280,9 @@ func (c *Consumer) start(q *queue) {
 func (c *Consumer) revoke(ctx context.Context, q *queue) {
 	q.revoked.Store(true)
 	idle := q.stop()
+	// Its next owner is asking for the offset right now. What the handlers that
+	// still run get done is told later.
+	c.commitOneway(ctx, []*queue{q})
 	timer := time.NewTimer(revokeGrace)
 	defer timer.Stop()
 	select {
