@@ -285,3 +285,50 @@ func TestChurn(t *testing.T) {
 		require.EqualValues(t, sent, total)
 	})
 }
+
+// One of two brokers takes connections and says nothing: the queues of the
+// other are consumed all the same, and at once.
+func TestOneBrokerIsABlackHole(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		const hole = "hole:10911"
+		ln, err := b.net.Listen(hole)
+		require.NoError(t, err)
+		silent := remoting.NewServer(remoting.ServerConfig{Config: remoting.Config{Handler: func(r *remoting.Request) { r.Drop() }}})
+		require.NoError(t, silent.Serve(ln))
+		defer func() { _ = silent.Close(context.Background()) }()
+		b.topic("T", 2)
+		b.on(wire.ReqGetRouteInfoByTopic, func(r *remoting.Request) bool {
+			var h wire.RouteRequest
+			_ = h.DecodeExt(r.Frame())
+			if h.Topic != "T" {
+				return false
+			}
+			d := wire.RouteData{
+				Queues: []wire.QueueData{{BrokerName: "b", ReadQueues: 2, WriteQueues: 2, Perm: 6}, {BrokerName: "hole", ReadQueues: 2, WriteQueues: 2, Perm: 6}},
+				Brokers: []wire.BrokerData{
+					{Cluster: "c", BrokerName: "b", Addrs: map[int64]string{0: fakeBroker}}, {Cluster: "c", BrokerName: "hole", Addrs: map[int64]string{0: hole}},
+				},
+			}
+			r.Reply(wire.RespSuccess, "", nil, d.AppendStrictJSON(nil))
+			return true
+		})
+		b.put("T", 0, "a")
+		b.put("T", 1, "b")
+		var got received
+		p := newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()), consumer.Subscribe("T", selector.All, got.handler()))
+		ctx, cancel := context.WithCancel(context.Background())
+		result := make(chan error, 1)
+		go func() { result <- p.Run(ctx) }()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Len(t, got.bodies(), 2)
+		time.Sleep(20 * time.Second)
+		b.put("T", 0, "c")
+		synctest.Wait()
+		require.Len(t, got.bodies(), 3)
+		began := time.Now()
+		cancel()
+		<-result // the black hole cannot be told that we leave
+		require.Less(t, time.Since(began), 7*time.Second)
+	})
+}

@@ -105,8 +105,8 @@ func (c *Consumer) drain(ctx context.Context) error {
 
 	// What was done is told to the brokers even if the limit has passed: it
 	// would be handled twice otherwise.
-	last, stop := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
-	defer stop()
+	last, endLast := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer endLast()
 	var errs []error
 	if abandoned != nil {
 		errs = append(errs, abandoned)
@@ -118,12 +118,13 @@ func (c *Consumer) drain(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	c.group.Cancel(rocketmq.ErrClosed)
-	join, stopJoin := context.WithTimeout(context.WithoutCancel(ctx), joinTimeout)
-	defer stopJoin()
+	join, stop := context.WithTimeout(context.WithoutCancel(ctx), joinTimeout)
+	defer stop()
+	workers := join
 	if abandoned != nil {
-		stopJoin() // handlers that ignore their context cannot be joined
+		workers = limit // has ended: handlers that ignore their context cannot be joined
 	}
-	if err := c.pool.Close(join); err != nil && abandoned == nil {
+	if err := c.pool.Close(workers); err != nil && abandoned == nil {
 		errs = append(errs, fmt.Errorf("workers still run: %w", err))
 	}
 	if err := c.group.WaitContext(join); err != nil && abandoned == nil {

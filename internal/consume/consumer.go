@@ -82,6 +82,9 @@ type Consumer struct {
 	result   error
 }
 
+// announceWait bounds the wait for the first heartbeat.
+const announceWait = 300 * time.Millisecond
+
 type state uint8
 
 const (
@@ -213,14 +216,32 @@ func (c *Consumer) open(ctx context.Context) error {
 	c.group.Go(c.keepCommitting)
 	c.group.Go(c.keepBeating)
 	c.group.Go(func(ctx context.Context) {
-		if err := c.cfg.Runtime.HeartbeatNow(ctx); err != nil && ctx.Err() == nil {
-			c.log.Warn("heartbeat", "err", err)
-		}
+		c.announce(ctx)
 		remove := c.cfg.Runtime.OnRouteChange(func(topic string, before, after *client.Route) { c.routeChanged(topic, after) })
 		defer remove()
 		c.keepBalancing(ctx)
 	})
 	return nil
+}
+
+// announce sends the first heartbeat, without which no broker would list us,
+// but waits only so long: one dead broker must not hold up the others.
+func (c *Consumer) announce(ctx context.Context) {
+	told := make(chan struct{})
+	c.group.Go(func(ctx context.Context) {
+		if err := c.cfg.Runtime.HeartbeatNow(ctx); err != nil && ctx.Err() == nil {
+			c.log.Warn("heartbeat", "err", err)
+		}
+		close(told)
+	})
+	patience := time.NewTimer(announceWait)
+	defer patience.Stop()
+	select {
+	case <-told:
+	case <-patience.C:
+		c.log.Warn("not all brokers have answered the first heartbeat yet")
+	case <-ctx.Done():
+	}
 }
 
 // routeChanged takes over a new route at once, so that pulls follow a broker

@@ -170,7 +170,8 @@ func (c *Consumer) commitOneway(ctx context.Context, qs []*queue) {
 }
 
 // commitNow sends the offsets of the queues and waits until the brokers have
-// confirmed them, or ctx ends. The error joins those of all queues.
+// confirmed them, or ctx ends. The error joins one of each broker that cannot be
+// reached and those of all queues that were refused.
 func (c *Consumer) commitNow(ctx context.Context, qs []*queue) error {
 	var (
 		mu   sync.Mutex // guards the two below
@@ -193,7 +194,7 @@ func (c *Consumer) commitNow(ctx context.Context, qs []*queue) error {
 	if !ok {
 		deadline = now.Add(settleTimeout)
 	}
-	dead := map[string]error{}
+	dead := map[string]bool{}
 	for _, q := range qs {
 		x := q.due(now)
 		if x == nil {
@@ -211,16 +212,16 @@ func (c *Consumer) commitNow(ctx context.Context, qs []*queue) error {
 			end(nil)
 		}
 		addr := q.topic.master(q.key.Broker)
-		err := dead[addr]
-		var conn *remoting.Conn
-		if err == nil {
-			conn, err = c.dial(ctx, addr)
+		if dead[addr] {
+			end(nil) // one error a broker says enough
+			continue
 		}
+		conn, err := c.dial(ctx, addr)
 		if err == nil {
 			_, err = conn.Start(x, deadline, remoting.Later)
 		}
 		if err != nil {
-			dead[addr] = err
+			dead[addr] = true
 			x.done(x, err)
 		}
 	}
