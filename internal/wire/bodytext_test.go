@@ -129,7 +129,7 @@ func TestRouteStrictForm(t *testing.T) {
 	d := sampleRoute()
 	strict := string(d.AppendStrictJSON(nil))
 	require.Contains(t, strict, `"brokerAddrs":{"0":"10.0.0.1:10911","1":"10.0.0.2:10911"}`)
-	d.OrderTopicConf = "中\U0001F600\x7f/\"\n:4"
+	d.OrderTopicConf = "\u4e2d\U0001F600\x7f/\"\n:4"
 	d.Brokers[0].ZoneName = "z"
 	strict = string(d.AppendStrictJSON(nil))
 	require.Contains(t, strict, `"orderTopicConf":"\u4E2D\uD83D\uDE00\u007F/\"\n:4"`)
