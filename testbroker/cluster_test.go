@@ -36,7 +36,7 @@ func TestSeveralServers(t *testing.T) {
 	for _, addr := range c.NameServers() { // each knows everything
 		cl, err := rocketmq.NewClient(rocketmq.WithNameServers(addr))
 		require.NoError(t, err)
-		p, err := producer.New(cl)
+		p, err := producer.New(cl, patient())
 		require.NoError(t, err)
 		qs, err := p.Queues(t.Context(), "T")
 		require.NoError(t, err)

@@ -80,7 +80,7 @@ func TestDirIsFoundAgain(t *testing.T) {
 
 func newProducer2(t *testing.T, tb testbroker.TB, c *testbroker.Cluster) *producer.Producer {
 	t.Helper()
-	p, err := producer.New(c.Client(tb))
+	p, err := producer.New(c.Client(tb), patient())
 	require.NoError(t, err)
 	return p
 }

@@ -29,6 +29,9 @@ type load struct {
 	sendBegan, sendEnded, recvEnded time.Time
 }
 
+// sendPatience is how long a broker may take for one message.
+const sendPatience = 20 * time.Second
+
 // run sends and consumes everything.
 func (l *load) run(ctx context.Context) (err error) {
 	l.probe, l.id, l.first, l.tally = rand.Uint64(), rand.Uint64(), newOnce(), newTally(l.n)
@@ -37,7 +40,9 @@ func (l *load) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cl.Close(context.WithoutCancel(ctx))) }()
-	p, err := producer.New(cl, producer.WithAutoCreate(queues))
+	// A send that is repeated because its answer is late may leave two copies.
+	// Here that is not wanted unless the broker is really gone.
+	p, err := producer.New(cl, producer.WithAutoCreate(queues), producer.WithTimeout(2*sendPatience, sendPatience))
 	if err != nil {
 		return err
 	}
