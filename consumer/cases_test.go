@@ -300,6 +300,7 @@ func TestC53_DrainLimit(t *testing.T) {
 		var de *consumer.DrainError
 		require.ErrorAs(t, err, &de)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Same(t, de, err)
 		require.Equal(t, 20, de.Handlers)
 		n := 0
 		for _, q := range de.Queues {

@@ -14,7 +14,7 @@ type DrainError struct {
 	Group    string
 	Queues   []Unfinished // sorted by queue
 	Handlers int          // calls that had not returned; their context has ended
-	Cause    error        // why the drain did not go on
+	Cause    error        // why the drain did not go on, and what else failed while closing
 }
 
 // Unfinished names messages that handlers had begun and not finished.

@@ -86,12 +86,9 @@ func (p *Push) outcome(err error) error {
 	if !errors.As(err, &a) {
 		return bridge.PublicError(err)
 	}
-	d := &DrainError{Group: p.group, Handlers: a.Handlers, Cause: a.Cause}
+	d := &DrainError{Group: p.group, Handlers: a.Handlers, Cause: bridge.PublicError(a.Cause)}
 	for _, l := range a.Queues {
 		d.Queues = append(d.Queues, Unfinished{Queue: l.Queue, Offsets: l.Offsets})
 	}
-	if error(a) == err {
-		return d
-	}
-	return errors.Join(d, bridge.PublicError(err))
+	return d
 }

@@ -23,8 +23,8 @@ type Leftover struct {
 // Abandoned is a drain that ran into its limit.
 type Abandoned struct {
 	Queues   []Leftover
-	Handlers int // calls that had not returned
-	Cause    error
+	Handlers int   // calls that had not returned
+	Cause    error // why the drain ended, and what else failed on the way out
 }
 
 // Error implements error.
@@ -108,9 +108,6 @@ func (c *Consumer) drain(ctx context.Context) error {
 	last, endLast := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer endLast()
 	var errs []error
-	if abandoned != nil {
-		errs = append(errs, abandoned)
-	}
 	if err := c.commitNow(last, mine); err != nil {
 		errs = append(errs, err)
 	}
@@ -132,6 +129,12 @@ func (c *Consumer) drain(ctx context.Context) error {
 	}
 	for _, q := range qs {
 		q.cancel(rocketmq.ErrClosed)
+	}
+	if abandoned != nil {
+		if len(errs) > 0 {
+			abandoned.Cause = errors.Join(append([]error{abandoned.Cause}, errs...)...)
+		}
+		return abandoned
 	}
 	return errors.Join(errs...)
 }
