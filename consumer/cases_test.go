@@ -1,6 +1,7 @@
 package consumer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -374,4 +375,33 @@ func TestClientCloseClosesItsConsumers(t *testing.T) {
 		require.Equal(t, []string{"G"}, b.left)
 		require.ErrorIs(t, newPush(t, cl, consumer.Subscribe("T", selector.All, consumer.HandlerFunc(nop))).Run(context.Background()), rocketmq.ErrClosed)
 	})
+}
+
+// C33 on 4.9: the broker answers 0 whatever it is told, and says its version.
+// That cannot be told from a stored 0; it is logged, once a topic.
+func TestC33_OldBrokerIsWarnedAbout(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 4)
+		b.on(wire.ReqQueryConsumerOffset, func(r *remoting.Request) bool {
+			r.ReplyAppend(oldBroker{})
+			return true
+		})
+		logs := &logRecords{}
+		c := start(t, newPush(t, b.client(rocketmq.WithLogger(slog.New(logs))), consumer.StartFrom(rocketmq.StrictLatest()),
+			consumer.Subscribe("T", selector.All, consumer.HandlerFunc(nop))))
+		require.Equal(t, 1, logs.with("start"))
+		require.NoError(t, c.stop())
+	})
+}
+
+// oldBroker answers offset 0 as 4.9.7 does, version 407.
+type oldBroker struct{}
+
+func (oldBroker) AppendResponse(dst []byte, h wire.Head) []byte {
+	at := len(dst)
+	h.Code = wire.RespSuccess
+	e := wire.Begin(dst, h)
+	(&wire.OffsetResponse{}).EncodeExt(&e)
+	out := e.Finish(nil)
+	return append(out[:at], bytes.Replace(out[at:], []byte(`"version":479`), []byte(`"version":407`), 1)...)
 }

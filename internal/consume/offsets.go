@@ -46,8 +46,8 @@ func (c *Consumer) startOffset(ctx context.Context, t *topic, q rocketmq.Queue) 
 		if err = h.DecodeExt(f); err != nil {
 			return 0, false, fmt.Errorf("stored offset of queue %s: %w", q, err)
 		}
-		if h.Offset == 0 && req.HasSetZero && f.Version < version5 {
-			c.log.Warn("the broker says offset 0; brokers before 5.0 say so also if none is stored, the queue is then read from its beginning",
+		if h.Offset == 0 && req.HasSetZero && f.Version < version5 && !t.warned.Swap(true) {
+			c.log.Warn("the broker says offset 0; brokers before 5.0 say so also if none is stored, the topic is then read from its beginning",
 				"queue", q, "start", c.cfg.Start.String())
 		}
 		if h.Offset >= 0 {

@@ -30,6 +30,7 @@ type topic struct {
 	d         *dispatcher // nil for the retry topic
 
 	route   atomic.Pointer[client.Route] // as last seen by the rebalance loop
+	warned  atomic.Bool                  // of a broker that cannot tell "none stored" from 0
 	missing int                          // rebalances in a row that did not list us; the loop's
 }
 
