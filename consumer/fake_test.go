@@ -286,8 +286,12 @@ func (f *fake) notify(group string) {
 
 func (f *fake) closed(c *remoting.Conn, _ error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
+	_, member := f.members[c]
 	delete(f.members, c)
+	f.mu.Unlock()
+	if member {
+		f.notify("G")
+	}
 }
 
 func (f *fake) list(r *remoting.Request) {

@@ -135,6 +135,23 @@ func TestUnlistedMemberKeepsItsQueuesForOneRound(t *testing.T) {
 	})
 }
 
+// A broker that has not noticed yet that an old connection is dead lists its
+// client twice.
+func TestMemberThatIsListedTwiceHasOneShare(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 4)
+		cl := b.client()
+		b.on(wire.ReqGetConsumerListByGroup, func(r *remoting.Request) bool {
+			l := wire.ConsumerList{IDs: []string{cl.ID(), cl.ID()}}
+			r.Reply(wire.RespSuccess, "", nil, l.AppendJSON(nil))
+			return true
+		})
+		c := start(t, newPush(t, cl, consumer.Subscribe("T", selector.All, consumer.HandlerFunc(nop))))
+		require.Equal(t, 4, assigned(c))
+		require.NoError(t, c.stop())
+	})
+}
+
 type badStrategy struct{ out []rocketmq.Queue }
 
 func (badStrategy) Name() string                                         { return "bad" }

@@ -212,13 +212,14 @@ func TestOffsetMovedByTheBrokerDropsTheCache(t *testing.T) {
 		}
 		gate := make(chan struct{})
 		var reset atomic.Bool
+		answer := make(chan remoting.Replier, 1)
 		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
 			var h wire.PullRequest
 			_ = h.DecodeExt(r.Frame())
 			if h.Offset != 32 || reset.Swap(true) {
 				return false
 			}
-			r.Reply(wire.RespPullOffsetMoved, "OFFSET_RESET", &wire.PullResponse{NextOffset: 60, MaxOffset: 64}, nil)
+			answer <- r.Replier()
 			return true
 		})
 		var late, revoked atomic.Int32
@@ -235,9 +236,11 @@ func TestOffsetMovedByTheBrokerDropsTheCache(t *testing.T) {
 				}
 				return context.Cause(ctx)
 			}))))
+		synctest.Wait() // twenty handlers have begun
+		(<-answer).Reply(wire.RespPullOffsetMoved, "OFFSET_RESET", &wire.PullResponse{NextOffset: 60, MaxOffset: 64}, nil)
 		synctest.Wait()
 		require.EqualValues(t, 4, late.Load())
-		require.Positive(t, revoked.Load())
+		require.EqualValues(t, 20, revoked.Load())
 		require.EqualValues(t, 64, c.Health().Queues[0].Committed)
 		require.NoError(t, c.stop())
 		require.EqualValues(t, 64, b.stored("T", 0))

@@ -107,6 +107,9 @@ func (c *Consumer) rebalanceTopic(ctx context.Context, t *topic) error {
 	var mine []rocketmq.Queue
 	if len(queues) > 0 && len(members) > 0 {
 		alloc.SortMembers(members)
+		// A broker lists a member once for each of its connections: twice while
+		// an old one has not been noticed to be dead. It has one share.
+		members = slices.Compact(members)
 		alloc.SortQueues(queues)
 		mine, err = c.cfg.Strategy.Allocate(rebalance.Input{Group: c.cfg.Group, Topic: t.name, Self: self, Members: members, Queues: queues})
 		if err != nil {
