@@ -116,8 +116,9 @@ func (o *output) take(caller bool) []byte {
 
 // wrote notes that the first n bytes of what take gave are written. If the
 // sweeper ended the write, reset takes its deadline off again; under mu, so
-// that it cannot meet the sweeper setting the next one.
-func (o *output) wrote(n, highWater int, reset func()) (expired bool) {
+// that it cannot meet the sweeper setting the next one. more says that there
+// is more to write by now.
+func (o *output) wrote(n, highWater int, reset func()) (expired, more bool) {
 	o.mu.Lock()
 	o.inWrite = false
 	if expired = o.expired; expired {
@@ -138,9 +139,10 @@ func (o *output) wrote(n, highWater int, reset func()) (expired bool) {
 	if o.room != nil && o.queued() < highWater {
 		wake, o.room = o.room, nil
 	}
+	more = o.queued() > 0
 	o.mu.Unlock()
 	signal(wake)
-	return expired
+	return expired, more
 }
 
 // full returns nil if there is room, else a channel that is closed once there
@@ -261,7 +263,7 @@ func (c *Conn) write(caller, yield bool) {
 			out = out[:tlsChunk] // progress is only seen between writes
 		}
 		n, err := c.nc.Write(out)
-		expired := c.out.wrote(n, c.cfg.HighWater, c.clearDeadline)
+		expired, more := c.out.wrote(n, c.cfg.HighWater, c.clearDeadline)
 		if n > 0 {
 			c.sent.Add(1)
 		}
@@ -275,7 +277,7 @@ func (c *Conn) write(caller, yield bool) {
 		case n == 0:
 			c.fail("write", ErrStalled)
 		}
-		yield = true
+		yield = more // else the next turn only finds that all is done
 	}
 }
 
