@@ -27,8 +27,11 @@ type follower interface {
 	follow(r *wire.Record) error
 }
 
-// dispatcher follows the log with one goroutine and owns what is built from
-// it: consume queues are written by it alone.
+// dispatcher follows the log, record by record, and owns what is built from
+// it: consume queues are written by it alone. Whoever holds owner dispatches.
+// Mostly that is the appender of the record itself: it is done before another
+// goroutine could wake up. All that is in the way of that (barriers, failures,
+// records that had to wait) is left to the dispatcher's own goroutine.
 type dispatcher struct {
 	log       *commitLog
 	clock     clock.Clock
@@ -44,10 +47,10 @@ type dispatcher struct {
 	// fault is why followers do not get ahead, nil while they do.
 	fault atomic.Pointer[error]
 
-	rec wire.Record // of the goroutine; here so that it is not allocated anew
-
-	idle atomic.Bool // the goroutine sleeps, or is about to
-	kick chan struct{}
+	owner sync.Mutex    // the right to dispatch; guards rec, ended and the followers
+	ended bool          // the store is closing: appenders no longer dispatch
+	rec   wire.Record   // here so that it is not allocated anew
+	kick  chan struct{} // one slot; wakes the goroutine
 
 	mu       sync.Mutex // guards barriers
 	barriers []barrier
@@ -62,18 +65,49 @@ type barrier struct {
 	done chan struct{}
 }
 
-// wake tells the dispatcher that the log has grown. It costs one load while
-// the dispatcher is busy.
+// wake tells the dispatcher that the log has grown.
 func (d *dispatcher) wake() {
-	if d.idle.Load() && d.idle.CompareAndSwap(true, false) {
-		d.kick <- struct{}{} // has room: one wake per sleep
+	select {
+	case d.kick <- struct{}{}:
+	default: // it will look anyway
 	}
 }
 
-// run dispatches until ctx ends.
+// carry dispatches what the caller has appended, up to log position end, on
+// the caller's goroutine if nobody else is dispatching.
+func (d *dispatcher) carry(end int64) {
+	if d.waiting.Load() > 0 || d.fault.Load() != nil {
+		d.wake()
+		return
+	}
+	if !d.owner.TryLock() {
+		return // the owner looks once more when it is done
+	}
+	var err error
+	if !d.ended {
+		err = d.advance(context.Background(), min(end, d.confirm()), false)
+	}
+	d.owner.Unlock()
+	if err != nil || d.behind() {
+		d.wake()
+	}
+}
+
+// behind reports whether there is something to do. It is asked after owner
+// has been given back: an appender that found it taken has appended before
+// that, so its record is seen here.
+func (d *dispatcher) behind() bool {
+	pos := d.pos.Load()
+	return pos < d.confirm() || d.due(pos)
+}
+
+// run is the dispatcher's goroutine. It dispatches until ctx ends.
 func (d *dispatcher) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
-		if err := d.advance(ctx, d.confirm()); err != nil {
+		d.owner.Lock()
+		err := d.advance(ctx, d.confirm(), true)
+		d.owner.Unlock()
+		if err != nil {
 			failures++
 			d.failed(ctx, err, failures)
 			continue
@@ -83,20 +117,22 @@ func (d *dispatcher) run(ctx context.Context) {
 			d.fault.Store(nil)
 			d.logger.Info("consume queues follow the commit log again")
 		}
-		d.idle.Store(true)
-		if d.pos.Load() < d.confirm() || d.due(d.pos.Load()) {
-			if d.idle.CompareAndSwap(true, false) {
-				continue
-			}
-			<-d.kick // somebody saw us idle and sends
+		if d.behind() {
 			continue
 		}
 		select {
 		case <-ctx.Done():
-			return
 		case <-d.kick:
 		}
 	}
+}
+
+// end takes the right to dispatch away from appenders and waits for the one
+// that has it.
+func (d *dispatcher) end() {
+	d.owner.Lock()
+	d.ended = true
+	d.owner.Unlock()
 }
 
 // failed waits before the next attempt.
@@ -118,11 +154,17 @@ func (d *dispatcher) failed(ctx context.Context, err error, failures int) {
 }
 
 // advance dispatches up to the log position end and runs the barriers on the
-// way. It stops early when ctx ends.
-func (d *dispatcher) advance(ctx context.Context, end int64) error {
+// way, or without barriers stops at the first. It stops early when ctx ends.
+// The caller holds owner.
+func (d *dispatcher) advance(ctx context.Context, end int64, barriers bool) error {
 	for {
 		pos := d.pos.Load()
-		d.runBarriers(pos)
+		switch {
+		case barriers:
+			d.runBarriers(pos)
+		case d.due(pos):
+			return nil
+		}
 		if pos >= end || ctx.Err() != nil {
 			return nil
 		}

@@ -155,7 +155,7 @@ func (s *Store) append(m *Message, b []byte, n int64) PutResult {
 		}
 		r.End = s.log.write(b, r.StoreTime)
 		s.log.mu.Unlock()
-		s.dispatch.wake()
+		s.dispatch.carry(r.End)
 		return r
 	}
 }

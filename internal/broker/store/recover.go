@@ -55,7 +55,7 @@ func (s *Store) recover(aborted bool) error {
 		at = from
 	}
 	s.dispatch.pos.Store(at)
-	if err := s.dispatch.advance(context.Background(), end); err != nil {
+	if err := s.dispatch.advance(context.Background(), end, true); err != nil {
 		return err
 	}
 	s.dispatch.storeTime.Store(storeTime)

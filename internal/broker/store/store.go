@@ -141,9 +141,11 @@ func (s *Store) close() error {
 	s.stop()
 	// The dispatcher's goroutine is gone; its work falls to this one. Nobody
 	// can be told of arrivals any more.
+	s.dispatch.owner.Lock()
 	s.dispatch.notice = nil
 	end := s.log.end.Load()
-	err := s.dispatch.advance(context.Background(), end)
+	err := s.dispatch.advance(context.Background(), end, true)
+	s.dispatch.owner.Unlock()
 	if at := s.dispatch.pos.Load(); err == nil && at < end {
 		err = fmt.Errorf("dispatched to %d of %d", at, end)
 	}
@@ -173,6 +175,7 @@ func (s *Store) stop() {
 	s.closed.Store(true)
 	s.log.shut()
 	s.group.Stop()
+	s.dispatch.end()
 }
 
 // release closes all files, and then gives the directory back.
