@@ -30,6 +30,7 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/broker/topics"
 	"github.com/gorocketmq/rocketmq/internal/clock"
+	"github.com/gorocketmq/rocketmq/internal/filter/sql92"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
 	"github.com/gorocketmq/rocketmq/internal/run"
 	"github.com/gorocketmq/rocketmq/internal/wire"
@@ -69,11 +70,12 @@ type Broker struct {
 	registrar *registrar
 	stats     stats
 
-	sends   sync.Pool // *sendOp
-	pulls   sync.Pool // *pullOp
-	workers *remoting.Workers
-	server  *remoting.Server
-	bg      *run.Group // periodic work, runners of held pulls, the saver
+	sends       sync.Pool // *sendOp
+	pulls       sync.Pool // *pullOp
+	expressions sql92.Cache
+	workers     *remoting.Workers
+	server      *remoting.Server
+	bg          *run.Group // periodic work, runners of held pulls, the saver
 
 	ending sync.Once
 	ended  chan struct{}

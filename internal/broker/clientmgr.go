@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"strings"
+	"errors"
 
 	"github.com/gorocketmq/rocketmq/internal/broker/clients"
 	"github.com/gorocketmq/rocketmq/internal/filter"
@@ -15,7 +15,8 @@ import (
 // Read: the bodies of 34 and 46, the fields of 35 and 38.
 //
 // Answers: 0, to 34 with IS_SUPPORT_HEART_BEAT_V2 and IS_SUB_CHANGE, to 38 with
-// the list; 1 malformed, 38: nobody there, 46: SQL filter; 23 46: bad tags.
+// the list; 1 malformed, 38: nobody there, 46: SQL filter while those are off;
+// 23 46: bad expression.
 //
 // These run on the connection's reader, so that a client's heartbeat counts
 // before what it sends next, and before the end of its connection. Unlike
@@ -145,11 +146,15 @@ func (b *Broker) handleCheckClient(r *remoting.Request) {
 		return
 	}
 	s := body.Subscription
-	if s.ExprType != "" && !strings.EqualFold(s.ExprType, filter.TypeTag) {
-		r.Reply(wire.RespSystemError, noSQL, nil, nil)
+	if isTag(s.ExprType) {
+		_, err = filter.Parse(s.Expr)
+	} else if !b.cfg.PropertyFilter {
+		r.Reply(wire.RespSystemError, noSQL(s.ExprType), nil, nil)
 		return
+	} else if e, remark := b.compile([]byte(s.Expr), []byte(s.ExprType)); e == nil {
+		err = errors.New(remark)
 	}
-	if _, err := filter.Parse(s.Expr); err != nil {
+	if err != nil {
 		r.Reply(wire.RespSubscriptionParseFailed, err.Error(), nil, nil)
 		return
 	}

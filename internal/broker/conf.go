@@ -38,6 +38,7 @@ func settings() []setting {
 		boolean("traceTopicEnable", func(c *Config) *bool { return &c.TraceTopic }),
 		boolean("traceOn", func(c *Config) *bool { return &c.TraceOn }),
 		boolean("longPollingEnable", func(c *Config) *bool { return &c.LongPolling }),
+		boolean("enablePropertyFilter", func(c *Config) *bool { return &c.PropertyFilter }),
 		boolean("notifyConsumerIdsChangedEnable", func(c *Config) *bool { return &c.NotifyChanges }),
 		boolean("slaveReadEnable", func(c *Config) *bool { return &c.SlaveRead }),
 		number("defaultTopicQueueNums", func(c *Config) *int32 { return &c.DefaultTopicQueues }),

@@ -60,6 +60,7 @@ type Config struct {
 	OffsetFlushEvery   time.Duration // flushConsumerOffsetInterval
 	LongPolling        bool          // longPollingEnable
 	ShortPolling       time.Duration // shortPollingTimeMills: how long pulls are held with long polling off
+	PropertyFilter     bool          // enablePropertyFilter: SQL92 subscriptions
 	NotifyChanges      bool          // notifyConsumerIdsChangedEnable
 	SlaveRead          bool          // slaveReadEnable: suggest the slave to readers far behind
 	IdleTimeout        time.Duration // serverChannelMaxIdleTimeSeconds

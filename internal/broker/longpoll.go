@@ -15,7 +15,7 @@ import (
 // Long polling. A pull that finds nothing is held: it costs its op and no
 // goroutine. It is taken out of the tables, by exactly one of
 //
-//   - an arrival whose tag it wants (store dispatcher),
+//   - an arrival whose tag or properties it wants (store dispatcher),
 //   - the look after parking, for what arrived between read and parking,
 //   - the periodic look at the queue's maximum, which may move unannounced,
 //   - its time (one timer at the earliest deadline),
@@ -177,7 +177,8 @@ func (p *polls) arrived(a store.Arrival) {
 	p.mu.Lock()
 	if q := p.queues[string(a.Topic)][a.QueueID]; q != nil {
 		for i := len(q.held) - 1; i >= 0; i-- { // take fills the gap from the end
-			if op := q.held[i]; op.req.Offset <= a.Offset && op.MatchCode(a.TagsCode) {
+			op := q.held[i]
+			if op.req.Offset <= a.Offset && op.want.MatchCode(a.TagsCode) && op.want.matchProperties(a.Properties) {
 				p.take(op)
 				p.ready = append(p.ready, op)
 			}

@@ -21,9 +21,9 @@ func held(tb testing.TB, b *Broker, n int) {
 	require.Eventually(tb, func() bool { return b.Held() == n }, 10*time.Second, time.Millisecond)
 }
 
-func pollFixture(t *testing.T) (*Broker, *peer, *clock.Manual) {
+func pollFixture(t *testing.T, opts ...func(*Config)) (*Broker, *peer, *clock.Manual) {
 	c := clock.NewManual(testStart)
-	b := startBroker(t, withClock(c))
+	b := startBroker(t, append(opts, withClock(c))...)
 	require.NoError(t, b.CreateTopic(t.Context(), "T", 2))
 	return b, dial(t, b), c
 }

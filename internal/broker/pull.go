@@ -5,7 +5,6 @@ import (
 
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/broker/topics"
-	"github.com/gorocketmq/rocketmq/internal/filter"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
@@ -18,9 +17,10 @@ import (
 // Answers: 0 with records; 19 nothing there, after the long poll; 20 all
 // filtered out; 21 offset out of range or reset; these with the four offsets
 // and both sysFlags, the remark naming the store's status. 1 malformed header,
-// SQL filter; 16 with forbiddenType: 1 broker, 2 group, 3 topic, 4
-// broadcasting; 17 no topic; 23 bad tag expression; 24 group offline or not
-// subscribed; 25 subscription newer than the last heartbeat; 26 no group; 29
+// SQL filter while those are off; 16 with forbiddenType: 1 broker, 2 group, 3
+// topic, 4 broadcasting; 17 no topic; 23 bad expression; 24 group offline or
+// not subscribed; 25 subscription newer than the last heartbeat; 26 no group;
+// 27 SQL of the heartbeat does not compile, 28 nor does its newer version; 29
 // queue out of range.
 //
 // Unlike Apache: a held pull that wakes up for nothing but filtered messages
@@ -51,19 +51,10 @@ type pullOp struct {
 
 	topic *topics.Topic
 	group *wire.SubscriptionGroup
-	tags  filter.Tags
-	any   bool // deliver without looking at tags
+	want  pullFilter
 
 	hold hold
 }
-
-var _ store.Filter = (*pullOp)(nil)
-
-// MatchCode implements store.Filter.
-func (op *pullOp) MatchCode(code int64) bool { return op.any || op.tags.MatchCode(code) }
-
-// MatchRecord implements store.Filter.
-func (op *pullOp) MatchRecord(*wire.Record) bool { return true }
 
 // handlePull runs on the connection's reader.
 func (b *Broker) handlePull(r *remoting.Request) {
@@ -146,48 +137,11 @@ func (op *pullOp) check() bool {
 		return op.fail(wire.RespInvalidParameter, "queue "+strconv.Itoa(int(req.QueueID))+" is out of range: topic "+t.Name+
 			" has "+strconv.Itoa(int(t.ReadQueues))+" read queues")
 	}
-	op.any = req.SysFlag&wire.PullClassFilter != 0
+	op.want = pullFilter{any: req.SysFlag&wire.PullClassFilter != 0}
 	if req.SysFlag&wire.PullSubscription != 0 {
-		return op.subscription(string(req.Subscription), string(req.ExpressionType))
+		return op.subscription()
 	}
 	return op.subscribed()
-}
-
-// noSQL is what Apache answers while enablePropertyFilter is off.
-const noSQL = "The broker does not support consumer to filter message by SQL92"
-
-// subscription takes the filter from the request.
-func (op *pullOp) subscription(expr, typ string) bool {
-	if typ != "" && typ != filter.TypeTag {
-		return op.fail(wire.RespSystemError, noSQL)
-	}
-	tags, err := filter.Parse(expr)
-	if err != nil {
-		return op.fail(wire.RespSubscriptionParseFailed, err.Error())
-	}
-	op.tags = tags
-	return true
-}
-
-// subscribed takes the filter from the group's heartbeats.
-func (op *pullOp) subscribed() bool {
-	req := &op.req
-	s, broadcasting, online := op.b.clients.Find(req.Group, req.Topic)
-	switch {
-	case !online:
-		return op.fail(wire.RespSubscriptionNotExist, "no member of group "+op.group.Name+" has sent a heartbeat to this broker")
-	case broadcasting && !op.group.ConsumeBroadcastEnable:
-		return op.forbid(4, "group "+op.group.Name+" may not consume by broadcasting")
-	case s == nil:
-		return op.fail(wire.RespSubscriptionNotExist, "group "+op.group.Name+" does not subscribe to topic "+op.topic.Name)
-	case s.Version < req.SubVersion:
-		return op.fail(wire.RespSubscriptionNotLatest, "the consumer's subscription not latest")
-	case s.ExprType != "" && s.ExprType != filter.TypeTag:
-		return op.fail(wire.RespSystemError, noSQL)
-	}
-	op.tags = s.Filter
-	op.any = op.any || s.ClassFilter
-	return true
 }
 
 // read takes the records from the store and settles the answer.
@@ -204,7 +158,7 @@ func (op *pullOp) read() {
 	}
 	var res store.GetResult
 	op.buf, res = b.store.Get(op.buf, store.GetRequest{
-		Topic: req.Topic, QueueID: req.QueueID, Offset: req.Offset, MaxMsgs: req.MaxMsgs, Filter: op,
+		Topic: req.Topic, QueueID: req.QueueID, Offset: req.Offset, MaxMsgs: req.MaxMsgs, Filter: &op.want,
 	})
 	op.code, op.remark = pullCode(res.Status, req.Offset), res.Status.String()
 	op.resp.NextOffset, op.resp.MinOffset, op.resp.MaxOffset = res.NextOffset, res.MinOffset, res.MaxOffset

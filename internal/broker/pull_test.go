@@ -79,7 +79,8 @@ func TestPullRefusals(t *testing.T) {
 		"group off":        {change(func(h *wire.PullRequest) { h.Group = []byte("Off") }), wire.RespNoPermission, 2},
 		"bad group name":   {change(func(h *wire.PullRequest) { h.Group = []byte("no spaces") }), wire.RespSubscriptionGroupNotExist, 0},
 		"bad tags":         {change(func(h *wire.PullRequest) { h.Subscription = []byte("||") }), wire.RespSubscriptionParseFailed, 0},
-		"sql":              {change(func(h *wire.PullRequest) { h.ExpressionType = []byte("SQL92") }), wire.RespSystemError, 0},
+		"sql":              {change(func(h *wire.PullRequest) { h.ExpressionType, h.Subscription = []byte("SQL92"), []byte("a = 1") }), wire.RespSystemError, 0},
+		"bad sql":          {change(func(h *wire.PullRequest) { h.ExpressionType = []byte("SQL92") }), wire.RespSubscriptionParseFailed, 0},
 		"offline":          {change(func(h *wire.PullRequest) { h.SysFlag = 0 }), wire.RespSubscriptionNotExist, 0},
 		"not subscribed":   {change(func(h *wire.PullRequest) { h.SysFlag, h.Group = 0, []byte("Online") }), wire.RespSubscriptionNotExist, 0},
 	} {

@@ -6,12 +6,14 @@ package clients
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/gorocketmq/rocketmq/internal/clock"
 	"github.com/gorocketmq/rocketmq/internal/filter"
+	"github.com/gorocketmq/rocketmq/internal/filter/sql92"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
@@ -34,7 +36,13 @@ type Client struct {
 // Subscription is one topic of a consumer group. It is immutable.
 type Subscription struct {
 	wire.Subscription
-	Filter filter.Tags
+	Filter filter.Tags // of type TAG
+
+	// Of all other types: the expression of the newest version that compiles,
+	// nil if none does, and what is wrong with the newest one.
+	SQL        *sql92.Expr
+	SQLVersion int64
+	SQLFault   error
 }
 
 // Group is what a consumer group's members said of it last. It is a copy.
@@ -50,7 +58,8 @@ func (g *Group) Broadcasting() bool { return g.Model == "BROADCASTING" }
 // Manager is all clients of a broker. All methods are safe for concurrent use
 // and do no I/O; what must be told to clients is returned.
 type Manager struct {
-	clock clock.Clock
+	clock       clock.Clock
+	expressions sql92.Cache
 
 	mu        sync.RWMutex // guards all below; nothing is called under it
 	consumers map[string]*consumers
@@ -102,6 +111,7 @@ func (m *Manager) Producer(group string, c Client) {
 // in this heartbeat are dropped for the whole group. changed tells whether
 // anything is new; it is up to the caller to notify.
 func (m *Manager) Consumer(d wire.ConsumerData, c Client, keepSubs bool) (ch Change, changed bool) {
+	subs := m.compile(d.Subscriptions)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c.Updated = m.clock.Now()
@@ -117,7 +127,7 @@ func (m *Manager) Consumer(d wire.ConsumerData, c Client, keepSubs bool) (ch Cha
 	g.members[c.Conn] = &c
 	ms := m.membership(c.Conn)
 	ms.consumers = add(ms.consumers, d.Group)
-	if !keepSubs && g.update(d.Subscriptions) {
+	if !keepSubs && g.update(subs) {
 		changed = true
 	}
 	if changed {
@@ -126,9 +136,31 @@ func (m *Manager) Consumer(d wire.ConsumerData, c Client, keepSubs bool) (ch Cha
 	return ch, changed
 }
 
+// compile makes the filters of subscriptions, from the cache for all heartbeats
+// but the first.
+func (m *Manager) compile(list []wire.Subscription) []*Subscription {
+	subs := make([]*Subscription, len(list))
+	for i, w := range list {
+		s := &Subscription{Subscription: w}
+		switch w.ExprType {
+		case "", filter.TypeTag:
+			s.Filter = filter.FromCodes(w.Expr, w.Tags, w.Codes)
+		case filter.TypeSQL:
+			s.SQL, s.SQLFault = m.expressions.Compile([]byte(w.Expr))
+		default:
+			s.SQLFault = fmt.Errorf("unknown expression type %s", w.ExprType)
+		}
+		if s.SQL != nil {
+			s.SQLVersion = w.Version
+		}
+		subs[i] = s
+	}
+	return subs
+}
+
 // update applies a full list of subscriptions and reports a change. As in
 // Apache's broker a newer version of the same expression is no change.
-func (g *consumers) update(subs []wire.Subscription) bool {
+func (g *consumers) update(subs []*Subscription) bool {
 	changed := false
 	seen := make(map[string]bool, len(subs))
 	for _, s := range subs {
@@ -139,8 +171,10 @@ func (g *consumers) update(subs []wire.Subscription) bool {
 		}
 		if old == nil {
 			changed = true
+		} else if s.SQLFault != nil {
+			s.SQL, s.SQLVersion = old.SQL, old.SQLVersion
 		}
-		g.subs[s.Topic] = &Subscription{Subscription: s, Filter: filter.FromCodes(s.Expr, s.Tags, s.Codes)}
+		g.subs[s.Topic] = s
 	}
 	for topic := range g.subs {
 		if !seen[topic] {

@@ -105,6 +105,34 @@ func TestSubscriptionsFollowTheirVersion(t *testing.T) {
 	require.Empty(t, m.Subscribers("U"))
 }
 
+func TestSQLSubscriptions(t *testing.T) {
+	m, _ := newManager()
+	beat := func(expr string, version int64) *clients.Subscription {
+		d := data("CG", version, "T")
+		d.Subscriptions[0].Expr, d.Subscriptions[0].ExprType = expr, wire.ExprSQL
+		m.Consumer(d, clients.Client{ID: "1", Conn: &conn{"a"}}, false)
+		s, _, _ := m.Find([]byte("CG"), []byte("T"))
+		return s
+	}
+	s := beat("a =", 1)
+	require.Nil(t, s.SQL)
+	require.Error(t, s.SQLFault)
+	s = beat("a = 1", 2)
+	require.Equal(t, "a = 1", s.SQL.String())
+	require.EqualValues(t, 2, s.SQLVersion)
+	require.NoError(t, s.SQLFault)
+	require.Same(t, s, beat("a = 2", 2))
+	compiled := s.SQL
+	s = beat("b =", 3)
+	require.Same(t, compiled, s.SQL, "the one that compiles stays")
+	require.EqualValues(t, 2, s.SQLVersion)
+	require.EqualValues(t, 3, s.Version)
+	require.ErrorContains(t, s.SQLFault, "expected")
+	s = beat("b = 1", 4)
+	require.Equal(t, "b = 1", s.SQL.String())
+	require.EqualValues(t, 4, s.SQLVersion)
+}
+
 func TestExpiry(t *testing.T) {
 	m, c := newManager()
 	a, b := &conn{"a"}, &conn{"b"}
