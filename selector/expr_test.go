@@ -53,3 +53,29 @@ func ExampleTags() {
 	fmt.Println(selector.Tags("paid", "refunded"))
 	// Output: paid || refunded
 }
+
+func TestSQL(t *testing.T) {
+	e := selector.SQL("a > 1 AND b = 'x'")
+	require.NoError(t, e.Validate())
+	require.Equal(t, "a > 1 AND b = 'x'", e.String())
+	require.Equal(t, "SQL92", e.Type())
+	require.Equal(t, e, selector.SQL("a > 1 AND b = 'x'"))
+	for expr, want := range map[string]string{
+		"":              "column 1: expected",
+		"a > 'x'":       "column 5: expected a number or a property",
+		"a = 1 b = 2":   `column 7: expected AND, OR, a comparison or the end, found "b"`,
+		"a = \"x\"":     "strings take single quotes",
+		"a == 1 OR b <": "column 4: expected",
+	} {
+		require.ErrorContains(t, selector.SQL(expr).Validate(), want, expr)
+	}
+}
+
+func ExampleSQL() {
+	e := selector.SQL("price BETWEEN 10 AND 99.5 AND region IN ('eu', 'us')")
+	fmt.Println(e.Validate(), e.Type())
+	fmt.Println(selector.SQL("price > 10 AND region == 'eu'").Validate())
+	// Output:
+	// <nil> SQL92
+	// SQL92 expression, column 24: expected a property, a number, a string, TRUE, FALSE, NULL, NOT, +, - or (, found "="
+}

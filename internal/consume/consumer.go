@@ -115,7 +115,11 @@ func New(cfg Config) (*Consumer, error) {
 	c.settler = newSettler(c)
 	version := time.Now().UnixMilli()
 	for _, s := range cfg.Subscriptions {
-		tags, err := filter.Parse(s.Expr.String())
+		byTag := filter.All // with SQL92 the broker's word counts
+		if s.Expr.Type() == filter.TypeTag {
+			byTag = s.Expr.String()
+		}
+		tags, err := filter.Parse(byTag)
 		if err != nil {
 			return nil, fmt.Errorf("topic %q: %w", s.Topic, err)
 		}
@@ -191,6 +195,9 @@ func (c *Consumer) open(ctx context.Context) error {
 			return err
 		}
 		t.route.Store(route)
+	}
+	if err := c.askFilters(ctx); err != nil {
+		return err
 	}
 	size := 0
 	for _, t := range c.topics {

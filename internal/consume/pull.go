@@ -275,7 +275,8 @@ func (q *queue) moved(h *wire.PullResponse) {
 func (q *queue) refused(f *wire.Frame) {
 	err := error(&rocketmq.BrokerError{Op: "PULL_MESSAGE", Addr: q.address(), Code: rocketmq.Code(f.Code), Remark: string(f.Remark)})
 	switch f.Code {
-	case wire.RespSubscriptionNotExist, wire.RespSubscriptionNotLatest:
+	case wire.RespSubscriptionNotExist, wire.RespSubscriptionNotLatest,
+		wire.RespFilterDataNotExist, wire.RespFilterDataNotLatest:
 		q.c.beatSoon() // the broker has not had our heartbeat
 	case wire.RespTopicNotExist, wire.RespNotLeaderForQueue:
 		q.c.rebalanceSoon()
