@@ -75,6 +75,7 @@ func newNode(i int, cfg config, nameServers []string) *node {
 	n.cfg.Name = n.name
 	n.cfg.NameServers = nameServers
 	n.cfg.AutoCreateTopic = cfg.autoCreate
+	n.cfg.PropertyFilter = true       // unlike Apache's default
 	n.cfg.RegisterEvery = time.Second // and no longer pause after a failure than this
 	n.cfg.Logger = cfg.logger.With("server", n.name)
 	n.cfg.Store.CommitLogFileSize = int64(cfg.segment)
