@@ -106,6 +106,10 @@ func (in *input) makeRoom(need int) {
 	in.r, in.w, in.full = 0, have, false
 }
 
+// replyBatch is after how many answers they are written although more requests
+// are at hand: a peer that sent a hundred has something to do meanwhile.
+const replyBatch = 32
+
 // read is the reader goroutine.
 func (c *Conn) read() {
 	if c.cfg.OnOpen != nil {
@@ -113,7 +117,7 @@ func (c *Conn) read() {
 	}
 	filled := func() { c.received.Add(1) }
 	for {
-		if !c.in.complete(c.cfg.MaxFrame) {
+		if c.unsent >= replyBatch || !c.in.complete(c.cfg.MaxFrame) {
 			c.writeReplies()
 		}
 		b, err := c.in.next(c.nc, c.cfg.MaxFrame, filled)
