@@ -46,9 +46,14 @@ lint: $(BIN)/staticcheck $(BIN)/revive ## staticcheck, and revive for comments o
 	$(BIN)/revive -config revive.toml -formatter friendly ./...
 	@for m in $(NESTED); do echo "$$m"; (cd $$m && $(BIN)/staticcheck ./... && $(BIN)/revive -config $(CURDIR)/revive.toml -formatter friendly ./...) || exit 1; done
 
-$(BIN)/staticcheck $(BIN)/revive &: tools/go.mod tools/go.sum
+$(BIN)/staticcheck $(BIN)/revive $(BIN)/mockgen &: tools/go.mod tools/go.sum
 	cd tools && $(GO) build -o $(BIN)/ tool
-	@touch $(BIN)/staticcheck $(BIN)/revive
+	@touch $(BIN)/staticcheck $(BIN)/revive $(BIN)/mockgen
+
+.PHONY: generate
+generate: $(BIN)/mockgen ## write internal/mocks anew
+	$(BIN)/mockgen -destination internal/mocks/credentials.go -package mocks github.com/gorocketmq/rocketmq CredentialsProvider
+	$(BIN)/mockgen -destination internal/mocks/selector.go -package mocks github.com/gorocketmq/rocketmq/selector QueueSelector
 
 .PHONY: fuzz
 fuzz: ## run each FuzzXxx for FUZZTIME

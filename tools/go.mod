@@ -1,4 +1,4 @@
-// Module tools pins the linters. It is a module of its own so that nobody who
+// Module tools pins the linters and mockgen. It is a module of its own so that nobody who
 // imports the client inherits their versions. The Makefile builds them with
 // "go build tool" into bin/.
 module github.com/gorocketmq/rocketmq/tools
@@ -7,6 +7,7 @@ go 1.26.0
 
 tool (
 	github.com/mgechev/revive
+	go.uber.org/mock/mockgen
 	honnef.co/go/tools/cmd/staticcheck
 )
 
@@ -21,6 +22,7 @@ require (
 	github.com/mgechev/dots v1.0.0 // indirect
 	github.com/mgechev/revive v1.16.0 // indirect
 	github.com/spf13/afero v1.15.0 // indirect
+	go.uber.org/mock v0.6.0 // indirect
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
 	golang.org/x/mod v0.41.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
