@@ -3,9 +3,11 @@ package producer_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/mock/gomock"
 
@@ -50,31 +52,44 @@ func TestCredentialsAreAskedForEachSend(t *testing.T) {
 		c.topic("orders", 1, "b1=b1:0")
 		b := c.broker("b1:0")
 		keys := mocks.NewMockCredentialsProvider(gomock.NewController(t))
-		current, failed := "key-1", error(nil)
+		var mu sync.Mutex // guards all three; heartbeats are signed too
+		current, failed := "", error(nil)
+		var signedWith []string
+		set := func(key string, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			current, failed = key, err
+		}
+		set("key-1", nil)
 		keys.EXPECT().Credentials(gomock.Any()).AnyTimes().DoAndReturn(
 			func(context.Context) (rocketmq.Credentials, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				return rocketmq.Credentials{AccessKey: current, SecretKey: "secret"}, failed
 			})
 		p, err := producer.New(c.client(rocketmq.WithCredentials(keys)))
 		require.NoError(t, err)
 		defer p.Close(t.Context())
 
-		var signedWith []string
 		stored := b.h[wire.ReqSendMessageV2]
 		b.on(wire.ReqSendMessageV2, func(q *remoting.Request) {
+			mu.Lock()
 			signedWith = append(signedWith, q.Frame().Text("AccessKey"))
-			require.NotEmpty(t, q.Frame().Text("Signature"))
+			assert.NotEmpty(t, q.Frame().Text("Signature"))
+			mu.Unlock()
 			stored(q)
 		})
-		for _, current = range []string{"key-1", "key-2"} {
+		for _, key := range []string{"key-1", "key-2"} {
+			set(key, nil)
 			_, err = p.Send(t.Context(), message("orders"))
 			require.NoError(t, err)
 		}
-		require.Equal(t, []string{"key-1", "key-2"}, signedWith)
-
-		failed = errors.New("vault is sealed")
+		sealed := errors.New("vault is sealed")
+		set("", sealed)
 		_, err = p.Send(t.Context(), message("orders"))
-		require.ErrorIs(t, err, failed)
-		require.Len(t, signedWith, 2)
+		require.ErrorIs(t, err, sealed)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(t, []string{"key-1", "key-2"}, signedWith)
 	})
 }
