@@ -46,8 +46,7 @@ func (v value) truth() value {
 	return v
 }
 
-func (v value) isTrue() bool  { return v.kind == boolean && v.n != 0 }
-func (v value) isFalse() bool { return v.kind == boolean && v.n == 0 }
+func (v value) isTrue() bool { return v.kind == boolean && v.n != 0 }
 
 // not is NOT of a condition.
 func (v value) not() value {
