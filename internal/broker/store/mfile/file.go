@@ -1,6 +1,7 @@
 package mfile
 
 import (
+	"io"
 	"sync/atomic"
 )
 
@@ -8,6 +9,9 @@ import (
 type backing interface {
 	// sync makes data[from:to] durable; from is a multiple of PageSize.
 	sync(data []byte, from, to int64) error
+	// write puts b at data[at:], by way of the system where that is better
+	// than touching the mapping. It shows in data when write returns.
+	write(path string, data, b []byte, at int64) error
 	// populate brings the pages of data[from:to] into memory for writing.
 	populate(data []byte, from, to int64)
 	// reserve takes the disk space of [from, to), which may be sparse.
@@ -100,7 +104,7 @@ func (f *File) Flush() error {
 		return nil
 	}
 	if err := f.back.sync(f.data, from&^(PageSize-1), to); err != nil {
-		return err
+		return &IOError{Op: "flush", Path: f.path, Offset: from, Err: err}
 	}
 	for from < to && !f.flushed.CompareAndSwap(from, to) {
 		from = f.flushed.Load() // another Flush was there
@@ -110,7 +114,30 @@ func (f *File) Flush() error {
 
 // Sync makes the whole file durable whatever the positions say. The caller
 // must hold or own the file.
-func (f *File) Sync() error { return f.back.sync(f.data, 0, f.Size()) }
+func (f *File) Sync() error {
+	if err := f.back.sync(f.data, 0, f.Size()); err != nil {
+		return &IOError{Op: "flush", Path: f.path, Err: err}
+	}
+	return nil
+}
+
+// Append writes b behind what is written and moves the wrote position. Unlike
+// copying into Data it does not touch the mapping where the system can do
+// without: whoever touches a page that is just going to the disk waits for the
+// disk. It blocks for the system, flushes nothing, and must not be mixed with
+// copying. With an error, part of b may be there. Only the writer may call it,
+// and must hold or own the file.
+func (f *File) Append(b []byte) error {
+	at := f.wrote.Load()
+	if int64(len(b)) > f.Size()-at {
+		return &IOError{Op: "write", Path: f.path, Offset: at, Err: io.ErrShortWrite}
+	}
+	if err := f.back.write(f.path, f.data, b, at); err != nil {
+		return &IOError{Op: "write", Path: f.path, Offset: at, Err: err}
+	}
+	f.wrote.Store(at + int64(len(b)))
+	return nil
+}
 
 // Populate brings pages into memory ahead of the writer, so that it does not
 // wait for page faults. It is a hint; failures are ignored. The caller must

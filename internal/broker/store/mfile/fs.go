@@ -29,6 +29,24 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s at byte %d: %s", e.Path, e.Offset, e.Reason)
 }
 
+// IOError is a file that could not be written or made durable. After one, no
+// later success says anything about what was written before: systems report a
+// failed write-back once and may drop the data.
+type IOError struct {
+	Op     string // write or flush
+	Path   string
+	Offset int64 // within the file, of the first byte concerned
+	Err    error
+}
+
+// Error implements error.
+func (e *IOError) Error() string {
+	return fmt.Sprintf("%s %s at byte %d: %v", e.Op, e.Path, e.Offset, e.Err)
+}
+
+// Unwrap returns the system's error.
+func (e *IOError) Unwrap() error { return e.Err }
+
 // Entry is one name in a directory.
 type Entry struct {
 	Name string

@@ -247,6 +247,11 @@ func (memoryFile) populate(b []byte, from, to int64)  { populate(b[from:to]) }
 func (memoryFile) reserve(string, int64, int64) error { return nil }
 func (memoryFile) close([]byte) error                 { return nil }
 
+func (memoryFile) write(_ string, data, b []byte, at int64) error {
+	copy(data[at:], b)
+	return nil
+}
+
 func (b memoryFile) remove(path string) error {
 	err := b.m.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -188,3 +188,54 @@ func TestCreateLeavesNothingBehindWhenItFails(t *testing.T) {
 	_, err = os.Stat(filepath.Join(dir, "huge"))
 	require.True(t, errors.Is(err, fs.ErrNotExist))
 }
+
+func TestAppend(t *testing.T) {
+	both(t, func(t *testing.T, fsys mfile.FS, dir string) {
+		type call struct {
+			op       mfile.Op
+			from, to int64
+		}
+		var calls []call
+		var fail error
+		path := filepath.Join(dir, "f")
+		fsys = mfile.Hooked(fsys, func(op mfile.Op, p string, from, to int64) error {
+			require.Equal(t, path, p)
+			calls = append(calls, call{op, from, to})
+			return fail
+		})
+		f, err := fsys.Create(path, 3*mfile.PageSize, true)
+		require.NoError(t, err)
+		copy(f.Data(), "copied")
+		f.SetWrote(6)
+		require.NoError(t, f.Append([]byte("appended")))
+		require.Equal(t, "copiedappended\x00", string(f.Data()[:15]))
+		require.NoError(t, f.Append(bytes.Repeat([]byte("x"), mfile.PageSize)))
+		require.NoError(t, f.Flush())
+		require.Equal(t, f.Wrote(), f.Flushed())
+		wrote := int64(14 + mfile.PageSize)
+		require.Equal(t, wrote, f.Wrote())
+		require.Equal(t, []call{{mfile.OpWrite, 6, 14}, {mfile.OpWrite, 14, wrote}, {mfile.OpSync, 0, wrote}}, calls)
+
+		fail = errors.New("broken disk")
+		var bad *mfile.IOError
+		require.ErrorAs(t, f.Append([]byte("y")), &bad)
+		require.Equal(t, mfile.IOError{Op: "write", Path: path, Offset: wrote, Err: fail}, *bad)
+		f.SetWrote(wrote + 1)
+		require.ErrorAs(t, f.Flush(), &bad)
+		require.Equal(t, mfile.IOError{Op: "flush", Path: path, Offset: wrote, Err: fail}, *bad)
+		require.Equal(t, wrote, f.Flushed())
+		require.ErrorIs(t, f.Sync(), fail)
+		require.ErrorAs(t, f.Append(make([]byte, 2*mfile.PageSize)), &bad, "beyond the file")
+		require.Equal(t, wrote+1, f.Wrote())
+		require.NoError(t, f.Close())
+
+		f, err = fsys.Open(path)
+		require.NoError(t, err)
+		require.Equal(t, "copiedappendedxx", string(f.Data()[:16]))
+		f.SetWrote(0)
+		fail = nil
+		require.NoError(t, f.Append([]byte("again")))
+		require.Equal(t, "again", string(f.Data()[:5]))
+		require.NoError(t, f.Destroy())
+	})
+}

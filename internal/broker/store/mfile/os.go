@@ -185,7 +185,23 @@ func (o *OSFiles) Usage(dir string) (total, available int64, err error) { return
 // osFile is the backing of a mapped file.
 type osFile struct {
 	fs *OSFiles
-	h  *os.File // only where a mapping needs it, see keepHandle
+	h  *os.File // only where a mapping needs it, see keepHandle, or for write
+}
+
+func (b *osFile) write(path string, data, p []byte, at int64) error {
+	if !coherent {
+		copy(data[at:], p)
+		return nil
+	}
+	if b.h == nil {
+		h, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		b.h = h
+	}
+	_, err := b.h.WriteAt(p, at)
+	return err
 }
 
 func (b *osFile) sync(data []byte, from, to int64) error { return syncMapping(data, from, to) }

@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// coherent: what is written to a file shows in its mapping at once.
+const coherent = true
+
 // allocate takes the disk space of part of a file.
 func allocate(h *os.File, from, n int64) error {
 	for {

@@ -17,6 +17,9 @@ const syncsDirs = false
 // mapping's first address.
 func syncMapping(data []byte, _, _ int64) error { return mmap.MMap(data).Flush() }
 
+// coherent: mappings and writes are not promised to agree here.
+const coherent = false
+
 // allocate has nothing to do: setting a file's length takes the space.
 func allocate(*os.File, int64, int64) error { return nil }
 

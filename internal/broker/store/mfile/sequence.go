@@ -248,7 +248,7 @@ func (s *Sequence) Flush() (int64, error) {
 			err := f.Flush()
 			f.Release()
 			if err != nil {
-				return end, fmt.Errorf("flush %s: %w", f.path, err)
+				return end, err
 			}
 		}
 		end = f.start + f.Flushed()
