@@ -38,7 +38,7 @@ type File struct {
 	reserved atomic.Int64 // disk space is taken up to here
 
 	refs   atomic.Int64 // one for the owner, one per holder; the last one unmaps
-	doomed atomic.Bool  // remove the file when the last reference goes
+	doomed atomic.Bool  // to be removed, and still there
 }
 
 func newFile(path string, data []byte, b backing) *File {
@@ -160,7 +160,7 @@ func (f *File) Reserve(to, step int64) error {
 	}
 	to = min((to+step-1)/step*step, f.Size())
 	if err := f.back.reserve(f.path, have, to); err != nil {
-		return err
+		return &IOError{Op: "reserve", Path: f.path, Offset: have, Err: err}
 	}
 	f.reserved.Store(to)
 	return nil
@@ -219,15 +219,29 @@ func (f *File) Destroy() error {
 	return f.release()
 }
 
+// Removed reports whether a file that was given to Destroy has left its
+// directory. Its disk space is free once nobody holds it, too.
+func (f *File) Removed() bool { return !f.doomed.Load() }
+
+// Remove tries again to remove a file that Destroy could not.
+func (f *File) Remove() error {
+	if f.Removed() {
+		return nil
+	}
+	err := f.back.remove(f.path)
+	if err == nil {
+		f.doomed.Store(false)
+	}
+	return err
+}
+
 func (f *File) release() error {
 	if f.refs.Add(-1) != 0 {
 		return nil
 	}
 	err := f.back.close(f.data)
-	if f.doomed.Load() {
-		if rerr := f.back.remove(f.path); err == nil {
-			err = rerr
-		}
+	if rerr := f.Remove(); err == nil {
+		err = rerr
 	}
 	return err
 }

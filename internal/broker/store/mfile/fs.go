@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // PageSize is the unit in which dirty data is counted and flushed, as Apache's
@@ -29,11 +30,12 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s at byte %d: %s", e.Path, e.Offset, e.Reason)
 }
 
-// IOError is a file that could not be written or made durable. After one, no
-// later success says anything about what was written before: systems report a
-// failed write-back once and may drop the data.
+// IOError is a file that could not be made, written or made durable. After a
+// failed write or flush, no later success says anything about what was written
+// before: systems report a failed write-back once and may drop the data. A
+// failed create or reserve (the disk is full) leaves nothing behind.
 type IOError struct {
-	Op     string // write or flush
+	Op     string // create, reserve, write or flush
 	Path   string
 	Offset int64 // within the file, of the first byte concerned
 	Err    error
@@ -52,6 +54,8 @@ type Entry struct {
 	Name string
 	Size int64
 	Dir  bool
+	// ModTime is when a file was last changed; zero where that is not known.
+	ModTime time.Time
 }
 
 // FS is what a store needs of a file system. Paths are those of path/filepath.

@@ -50,7 +50,7 @@ func (o *OSFiles) ReadDir(dir string) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Entry{Name: e.Name(), Size: i.Size()})
+		out = append(out, Entry{Name: e.Name(), Size: i.Size(), ModTime: i.ModTime()})
 	}
 	return out, nil
 }

@@ -166,11 +166,12 @@ func (s *Sequence) Hold(off int64) *File {
 // is given to [Sequence.Add].
 func (s *Sequence) Create(start int64, reserve bool) (*File, error) {
 	if err := s.fs.MkdirAll(s.dir); err != nil {
-		return nil, err
+		return nil, &IOError{Op: "create", Path: s.dir, Err: err}
 	}
-	f, err := s.fs.Create(filepath.Join(s.dir, FileName(start)), s.size, reserve)
+	path := filepath.Join(s.dir, FileName(start))
+	f, err := s.fs.Create(path, s.size, reserve)
 	if err != nil {
-		return nil, err
+		return nil, &IOError{Op: "create", Path: path, Err: err}
 	}
 	f.start = start
 	return f, nil
@@ -216,13 +217,25 @@ func (s *Sequence) Truncate(off int64) error {
 
 // RemoveFirst removes the oldest file; readers that hold it can finish.
 func (s *Sequence) RemoveFirst() error {
+	f := s.DetachFirst()
+	if f == nil {
+		return nil
+	}
+	return f.Destroy()
+}
+
+// DetachFirst takes the oldest file out of the sequence and gives it to the
+// caller, who must destroy it; nil if there is none. It does no I/O. Until the
+// file is removed and [Sequence.SyncDir] has returned, no other file may be
+// removed: a sequence with a hole cannot be opened.
+func (s *Sequence) DetachFirst() *File {
 	old := s.Files()
 	if len(old) == 0 {
 		return nil
 	}
 	files := append([]*File(nil), old[1:]...)
 	s.files.Store(&files)
-	return old[0].Destroy()
+	return old[0]
 }
 
 // Destroy removes all files and the directory.

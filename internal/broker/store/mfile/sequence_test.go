@@ -1,6 +1,7 @@
 package mfile_test
 
 import (
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"testing"
@@ -92,6 +93,69 @@ func TestSequenceRemoveFirst(t *testing.T) {
 		require.Nil(t, s.First())
 		require.Nil(t, s.Last())
 	})
+}
+
+func TestSequenceDetachFirst(t *testing.T) {
+	both(t, func(t *testing.T, fsys mfile.FS, dir string) {
+		s := filled(t, fsys, filepath.Join(dir, "q"), 0, 2)
+		f := s.DetachFirst()
+		require.Equal(t, int64(0), f.Start())
+		require.Nil(t, s.Find(0))
+		require.Len(t, list(t, fsys, filepath.Join(dir, "q")), 2, "still on the disk")
+		require.NoError(t, f.Destroy())
+		require.True(t, f.Removed())
+		require.NoError(t, f.Remove())
+		require.Len(t, list(t, fsys, filepath.Join(dir, "q")), 1)
+		require.NoError(t, s.Destroy())
+		require.Nil(t, s.DetachFirst())
+	})
+}
+
+// A file that cannot be removed yet is no longer in the sequence, and says so.
+func TestFileThatStaysIsRemovedLater(t *testing.T) {
+	fsys := mfile.NewCrash()
+	s := filled(t, fsys, "q", 0, 2)
+	broken := errors.New("not now")
+	fsys.SetFault(func(op mfile.CrashOp) error {
+		if op.Kind == "remove" {
+			return broken
+		}
+		return nil
+	})
+	f := s.DetachFirst()
+	require.True(t, f.Hold())
+	require.NoError(t, f.Destroy(), "the last holder tries again")
+	require.False(t, f.Removed())
+	require.ErrorIs(t, f.Remove(), broken)
+	f.Release()
+	require.False(t, f.Removed())
+	fsys.SetFault(nil)
+	require.NoError(t, f.Remove())
+	require.True(t, f.Removed())
+	require.Len(t, list(t, fsys, "q"), 1)
+	require.NoError(t, s.Destroy())
+}
+
+func TestFileThatCannotBeMadeIsNamed(t *testing.T) {
+	fsys := mfile.NewCrash()
+	full := errors.New("no space left on device")
+	fsys.SetFault(func(op mfile.CrashOp) error {
+		if op.Kind == "size" {
+			return full
+		}
+		return nil
+	})
+	s := mfile.NewSequence(fsys, "q", size)
+	_, err := s.Create(3*size, true)
+	require.ErrorIs(t, err, full)
+	var bad *mfile.IOError
+	require.ErrorAs(t, err, &bad)
+	require.Equal(t, "create", bad.Op)
+	require.Equal(t, filepath.Join("q", mfile.FileName(3*size)), bad.Path)
+	fsys.SetFault(nil)
+	f, err := s.Create(3*size, true)
+	require.NoError(t, err, "nothing is in the way")
+	require.NoError(t, f.Close())
 }
 
 func TestSequenceFlush(t *testing.T) {
