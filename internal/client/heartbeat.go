@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gorocketmq/rocketmq/internal/remoting"
@@ -13,52 +12,105 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
-// heartbeats remembers over which connection each broker was last told who is
-// here. A broker forgets a client together with its connection.
+// heartbeats knows of each broker what it was told of this client, and over
+// which connection: a broker forgets a client together with its connection.
 type heartbeats struct {
-	mu    sync.Mutex // guards conns
-	conns map[string]*remoting.Conn
+	mu      sync.Mutex // guards the map and all fields of links but turn
+	brokers map[string]*link
 
-	all  atomic.Bool   // the next round is for all brokers
 	wake chan struct{} // one slot
 }
 
+// link is one broker. Heartbeats to it and unregistering take turns, each until
+// the answer: otherwise a heartbeat that is under way could bring a group back
+// that has just left.
+type link struct {
+	turn chan struct{}  // one slot, filled by whose turn it is
+	conn *remoting.Conn // over which it was told of us last; nil: it has forgotten us
+	told uint64         // the version of the members it has confirmed; 0: none
+}
+
 func (h *heartbeats) init() {
-	h.conns = make(map[string]*remoting.Conn)
+	h.brokers = make(map[string]*link)
 	h.wake = make(chan struct{}, 1)
 }
 
-// kick has heartbeats sent soon: to all brokers, or only to those that have
-// not had one over their present connection.
-func (h *heartbeats) kick(all bool) {
-	if all {
-		h.all.Store(true)
-	}
+// kick has heartbeats sent soon, to the brokers that do not know over their
+// present connection who is here by now.
+func (h *heartbeats) kick() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (h *heartbeats) told(addr string) *remoting.Conn {
+// link is the broker at addr. There are never more than addresses of brokers.
+func (h *heartbeats) link(addr string) *link {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.conns[addr]
+	l := h.brokers[addr]
+	if l == nil {
+		l = &link{turn: make(chan struct{}, 1)}
+		h.brokers[addr] = l
+	}
+	return l
 }
 
-func (h *heartbeats) tell(addr string, c *remoting.Conn) {
+// takeTurn waits until nobody else talks to the broker of who is here.
+func (l *link) takeTurn(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		if err := context.Cause(ctx); err != context.DeadlineExceeded {
+			return err
+		}
+		return ErrTimeout
+	}
+}
+
+func (l *link) endTurn() { <-l.turn }
+
+// knows reports whether the broker has confirmed that version of the members,
+// or a later one, over c.
+func (h *heartbeats) knows(l *link, c *remoting.Conn, version uint64) bool {
 	h.mu.Lock()
-	h.conns[addr] = c
+	defer h.mu.Unlock()
+	return l.conn == c && l.told >= version
+}
+
+// tell notes that the broker is about to hear of us over c.
+func (h *heartbeats) tell(l *link, c *remoting.Conn) {
+	h.mu.Lock()
+	l.conn, l.told = c, 0
 	h.mu.Unlock()
+}
+
+// confirm notes what the broker has heard, unless the connection has gone
+// meanwhile.
+func (h *heartbeats) confirm(l *link, c *remoting.Conn, version uint64) {
+	h.mu.Lock()
+	if l.conn == c {
+		l.told = version
+	}
+	h.mu.Unlock()
+}
+
+// last is the connection over which the broker was told, nil if it knows
+// nothing, and whether it has confirmed that.
+func (h *heartbeats) last(l *link) (c *remoting.Conn, confirmed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return l.conn, l.told > 0
 }
 
 // dropped forgets a connection and reports whether a broker was told over it.
 func (h *heartbeats) dropped(c *remoting.Conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for addr, x := range h.conns {
-		if x == c {
-			delete(h.conns, addr)
+	for _, l := range h.brokers {
+		if l.conn == c {
+			l.conn, l.told = nil, 0
 			return true
 		}
 	}
@@ -66,14 +118,16 @@ func (h *heartbeats) dropped(c *remoting.Conn) bool {
 }
 
 // each runs f for all brokers that were told, concurrently.
-func (h *heartbeats) each(ctx context.Context, f func(ctx context.Context, addr string, c *remoting.Conn) error) error {
+func (h *heartbeats) each(ctx context.Context, f func(ctx context.Context, addr string, l *link) error) error {
 	h.mu.Lock()
-	conns := make(map[string]*remoting.Conn, len(h.conns))
-	for a, c := range h.conns {
-		conns[a] = c
+	links := make(map[string]*link, len(h.brokers))
+	for a, l := range h.brokers {
+		if l.conn != nil {
+			links[a] = l
+		}
 	}
 	h.mu.Unlock()
-	return forEach(ctx, conns, f)
+	return forEach(ctx, links, f)
 }
 
 // forEach calls f for all entries at once and joins the errors: one server
@@ -107,7 +161,7 @@ func (r *Runtime) keepBeating(ctx context.Context) {
 			return
 		case <-tick.C:
 		case <-r.beats.wake:
-			all = r.beats.all.Swap(false)
+			all = false
 		}
 		if err := r.beat(ctx, all); err != nil && ctx.Err() == nil {
 			r.cfg.Logger.Warn("heartbeat", "err", err)
@@ -126,19 +180,15 @@ func (r *Runtime) HeartbeatNow(ctx context.Context) error {
 	return r.beat(ctx, true)
 }
 
+// beat tells all brokers, or only those that do not know it yet.
 func (r *Runtime) beat(ctx context.Context, all bool) error {
-	producers, consumers := r.members.snapshot()
-	if len(producers) == 0 && len(consumers) == 0 {
+	now := r.members.snapshot()
+	if now.empty() {
 		return nil
 	}
-	hb := wire.Heartbeat{ClientID: r.id, Producers: producers}
-	for _, c := range consumers {
-		hb.Consumers = append(hb.Consumers, c.HeartbeatData())
-	}
-	body := hb.AppendJSON(nil)
 	// Replicas only serve consumers.
-	return forEach(ctx, r.brokerAddrs(len(consumers) == 0), func(ctx context.Context, addr string, _ struct{}) error {
-		err := r.beatOne(ctx, addr, body, all)
+	return forEach(ctx, r.brokerAddrs(len(now.consumers) == 0), func(ctx context.Context, addr string, _ struct{}) error {
+		err := r.beatOne(ctx, addr, all)
 		if err != nil && ctx.Err() == nil {
 			r.health.note(addr, false, err)
 		}
@@ -146,29 +196,52 @@ func (r *Runtime) beat(ctx context.Context, all bool) error {
 	})
 }
 
-func (r *Runtime) beatOne(ctx context.Context, addr string, body []byte, all bool) error {
+func (r *Runtime) beatOne(ctx context.Context, addr string, all bool) error {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.RequestTimeout)
 	defer cancel()
 	c, err := r.Conn(ctx, addr)
 	if err != nil {
 		return fmt.Errorf("heartbeat to %s: %w", addr, err)
 	}
-	if !all && r.beats.told(addr) == c {
+	l := r.beats.link(addr)
+	if err := l.takeTurn(ctx); err != nil {
+		return fmt.Errorf("heartbeat to %s, behind another: %w", addr, err)
+	}
+	defer l.endTurn()
+	if !all && r.beats.knows(l, c, r.members.current()) {
 		return nil
 	}
 	// Noted before the answer: should the connection die meanwhile, its end is
-	// the sign to try again.
-	r.beats.tell(addr, c)
-	f, err := c.Call(ctx, &wire.Command{Code: wire.ReqHeartBeat, Body: body})
+	// the sign to try again. Noted before the members are looked at: whoever
+	// leaves after that sees that this broker has to be told.
+	r.beats.tell(l, c)
+	now := r.members.snapshot()
+	if now.empty() {
+		return nil // the last one has left meanwhile
+	}
+	f, err := c.Call(ctx, &wire.Command{Code: wire.ReqHeartBeat, Body: r.heartbeat(now)})
 	if err != nil {
-		r.beats.dropped(c)
+		// Whether we are first to notice the end of the connection or
+		// disconnected is, one of us has the broker told anew.
+		if errors.Is(err, ErrConnection) && r.beats.dropped(c) && !r.closed() {
+			r.beats.kick()
+		}
 		return fmt.Errorf("heartbeat to %s: %w", addr, err)
 	}
 	if f.Code != wire.RespSuccess {
 		return &ResponseError{opName(wire.ReqHeartBeat), addr, f.Code, string(f.Remark)}
 	}
+	r.beats.confirm(l, c, now.version)
 	r.health.note(addr, false, nil)
 	return nil
+}
+
+func (r *Runtime) heartbeat(now membership) []byte {
+	hb := wire.Heartbeat{ClientID: r.id, Producers: now.producers}
+	for _, c := range now.consumers {
+		hb.Consumers = append(hb.Consumers, c.HeartbeatData())
+	}
+	return hb.AppendJSON(nil)
 }
 
 // brokerAddrs are the addresses in all known routes.

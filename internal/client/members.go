@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/gorocketmq/rocketmq/internal/remoting"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
@@ -16,7 +15,17 @@ type members struct {
 	mu        sync.Mutex // guards all below
 	producers map[string][]*ProducerHooks
 	consumers map[string]Consumer
+	version   uint64 // grows when a group comes, which brokers have to hear of
 }
+
+// membership is who is here at one moment.
+type membership struct {
+	version   uint64
+	producers []string
+	consumers []Consumer
+}
+
+func (m membership) empty() bool { return len(m.producers)+len(m.consumers) == 0 }
 
 // RegisterProducer announces a producer of group. Brokers learn it with a
 // heartbeat that is sent soon, in the background. A group may have several
@@ -29,9 +38,12 @@ func (r *Runtime) RegisterProducer(group string, h ProducerHooks) (unregister fu
 	}
 	m.producers[group] = append(m.producers[group], hooks)
 	first := len(m.producers[group]) == 1
+	if first {
+		m.version++
+	}
 	m.mu.Unlock()
 	if first {
-		r.beats.kick(true)
+		r.beats.kick()
 		r.start()
 	}
 	return func(ctx context.Context) error { return r.unregisterProducer(ctx, group, hooks) }
@@ -72,12 +84,13 @@ func (r *Runtime) RegisterConsumer(c Consumer) error {
 	_, taken := m.consumers[group]
 	if !taken {
 		m.consumers[group] = c
+		m.version++
 	}
 	m.mu.Unlock()
 	if taken {
 		return fmt.Errorf("group %q: %w", group, ErrGroupTaken)
 	}
-	r.beats.kick(true)
+	r.beats.kick()
 	r.start()
 	return nil
 }
@@ -117,43 +130,84 @@ func (m *members) producer(group string) *ProducerHooks {
 	return nil
 }
 
-func (m *members) snapshot() (producers []string, consumers []Consumer) {
+func (m *members) snapshot() membership {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now := membership{version: m.version}
 	for g := range m.producers {
-		producers = append(producers, g)
+		now.producers = append(now.producers, g)
 	}
 	for _, c := range m.consumers {
-		consumers = append(consumers, c)
+		now.consumers = append(now.consumers, c)
 	}
-	return producers, consumers
+	return now
+}
+
+func (m *members) current() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.version
+}
+
+// has reports whether what a request wants to unregister is here (again).
+func (m *members) has(req *wire.UnregisterClientRequest) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, consumer := m.consumers[req.ConsumerGroup]
+	return consumer || len(m.producers[req.ProducerGroup]) > 0
 }
 
 // leave sends code 35 to every broker that got a heartbeat over a connection
 // that still lives; the others have forgotten this client with its connection.
+// The group is not in the table of members any more, so what is under way when
+// a broker's turn comes is over, and what follows does not name the group.
 func (r *Runtime) leave(ctx context.Context, req wire.UnregisterClientRequest) error {
-	return r.beats.each(ctx, func(ctx context.Context, addr string, c *remoting.Conn) error {
-		f, err := c.Call(ctx, &wire.Command{Code: wire.ReqUnregisterClient, Ext: &req})
-		switch {
-		case err != nil && errors.Is(err, ErrConnection):
-			return nil
-		case err != nil:
-			return fmt.Errorf("unregister at %s: %w", addr, err)
-		case f.Code != wire.RespSuccess:
-			return &ResponseError{opName(wire.ReqUnregisterClient), addr, f.Code, string(f.Remark)}
-		}
-		return nil
+	return r.beats.each(ctx, func(ctx context.Context, addr string, l *link) error {
+		return r.leaveOne(ctx, addr, l, &req)
 	})
+}
+
+func (r *Runtime) leaveOne(ctx context.Context, addr string, l *link, req *wire.UnregisterClientRequest) error {
+	turn := l.takeTurn(ctx)
+	if turn == nil {
+		defer l.endTurn()
+	}
+	c, confirmed := r.beats.last(l)
+	if c == nil || r.members.has(req) {
+		return nil // forgotten, or somebody new has joined in the same name
+	}
+	cmd := &wire.Command{Code: wire.ReqUnregisterClient, Ext: req}
+	var f *wire.Frame
+	var err error
+	switch {
+	case turn != nil:
+		err = errors.Join(fmt.Errorf("behind a heartbeat: %w", turn), c.CallOneway(cmd))
+	case confirmed:
+		f, err = c.Call(ctx, cmd)
+	default:
+		// It may or may not have taken the last heartbeat; it is told, but
+		// not waited for once more.
+		err = c.CallOneway(cmd)
+	}
+	switch {
+	case errors.Is(err, ErrConnection):
+		return nil
+	case err != nil:
+		return fmt.Errorf("unregister at %s: %w", addr, err)
+	case f != nil && f.Code != wire.RespSuccess:
+		return &ResponseError{opName(wire.ReqUnregisterClient), addr, f.Code, string(f.Remark)}
+	}
+	return nil
 }
 
 // leaveAll unregisters what is still registered.
 func (r *Runtime) leaveAll(ctx context.Context) error {
-	producers, consumers := r.members.snapshot()
+	now := r.members.snapshot()
 	var errs []error
-	for _, c := range consumers {
+	for _, c := range now.consumers {
 		errs = append(errs, r.UnregisterConsumer(ctx, c.Group()))
 	}
-	for _, g := range producers {
+	for _, g := range now.producers {
 		r.members.mu.Lock()
 		delete(r.members.producers, g)
 		r.members.mu.Unlock()

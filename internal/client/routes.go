@@ -161,7 +161,7 @@ func (r *Runtime) publish(rt *Route) *Route {
 		l.f(rt.Topic, before, rt)
 	}
 	if newAddrs(before, rt) {
-		r.beats.kick(false)
+		r.beats.kick()
 	}
 	return rt
 }

@@ -78,7 +78,7 @@ func (r *Runtime) poolConfig() remoting.PoolConfig {
 			Handler:     r.serve,
 			// A broker knows its clients by their connections: a new one has to
 			// be told who is here.
-			OnOpen:  func(*remoting.Conn) { r.beats.kick(false) },
+			OnOpen:  func(*remoting.Conn) { r.beats.kick() },
 			OnClose: r.disconnected,
 			Logger:  r.cfg.Logger,
 		},
@@ -103,7 +103,7 @@ func (r *Runtime) dial(ctx context.Context, network, addr string) (net.Conn, err
 
 func (r *Runtime) disconnected(c *remoting.Conn, err error) {
 	if r.beats.dropped(c) && !r.closed() {
-		r.beats.kick(false)
+		r.beats.kick()
 	}
 	if r.cfg.OnDisconnect != nil {
 		r.cfg.OnDisconnect(c.Remote(), err)
