@@ -40,6 +40,14 @@ type Config struct {
 	// Logger takes what an operator must know: discarded.
 	Logger *slog.Logger
 
+	// SyncFlush makes answers wait until the record is on disk
+	// (flushDiskType=SYNC_FLUSH), and consumers see none that is not: false.
+	// The log's flush intervals mean nothing then.
+	SyncFlush bool
+	// SyncFlushTimeout is how long an answer waits for that
+	// (syncFlushTimeout), give or take 0.1 s: 5 s. Then it is
+	// [FlushDiskTimeout], and the message stays.
+	SyncFlushTimeout time.Duration
 	// FlushInterval is how often the log's flusher looks (flushIntervalCommitLog): 500 ms.
 	FlushInterval time.Duration
 	// FlushLeastPages is how many dirty 4 KiB pages make it flush
@@ -113,6 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 	set(&c.CommitLogFileSize, logSize)
 	set(&c.ConsumeQueueFileSize, queueSize)
 	set(&c.MaxMessageSize, 4<<20)
+	set(&c.SyncFlushTimeout, 5*time.Second)
 	set(&c.FlushInterval, 500*time.Millisecond)
 	set(&c.FlushLeastPages, 4)
 	set(&c.FlushThorough, 10*time.Second)

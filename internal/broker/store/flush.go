@@ -26,19 +26,31 @@ func (s *Store) flushLogs(ctx context.Context) {
 			continue
 		}
 		if err := s.flushLog(); err != nil {
-			cfg.Logger.Error("commit log not flushed; trying again", "err", err)
+			s.flushFailed(err)
+			return
 		}
 	}
 }
 
-// flushLog flushes everything that is in the log when it is called.
+// flushLog flushes everything that is in the log when it is called. With
+// synchronous flush the flusher's goroutine must have ended.
 func (s *Store) flushLog() error {
+	if err := s.log.failure(); err != nil {
+		return err
+	}
+	if s.sync != nil {
+		for s.flushGroup() {
+			continue
+		}
+		return s.log.failure()
+	}
 	// The time is stored after the record's bytes, so what is flushed has it.
 	t := s.log.storeTime.Load()
 	end, err := s.log.seq.Flush()
 	if err != nil {
 		return err
 	}
+	s.flushes.Add(1)
 	s.flushed.Store(end)
 	s.flushedTime.Store(t)
 	return nil

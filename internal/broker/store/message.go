@@ -15,6 +15,7 @@ type Message struct {
 	BornHost       netip.AddrPort
 	Body           []byte // for PutBatch: the client's batch
 	Properties     []byte // encoded; for PutBatch: appended to those of every item
+	NoWait         bool   // the answer does not wait for flush or replicas (property WAIT=false)
 }
 
 // Status is what became of a message, as Apache's PutMessageStatus.

@@ -34,7 +34,7 @@ func (l *commitLog) prepare(ctx context.Context) {
 		}
 		if start, ok, urgent := l.needsFile(); ok {
 			f, err := l.createFile(start)
-			if f != nil && !urgent {
+			if f != nil && !urgent && !l.grouped {
 				f.Populate(0, 2*populateStep)
 				pages.ready = f
 			}
@@ -118,7 +118,7 @@ type ahead struct {
 // follow populates a step beyond the append position.
 func (a *ahead) follow(l *commitLog) {
 	l.mu.Lock()
-	cur, pos := l.cur, l.pos
+	cur, pos, grouped := l.cur, l.pos, l.grouped
 	ok := cur != nil && !l.closed && cur.Hold()
 	l.mu.Unlock()
 	if !ok {
@@ -133,7 +133,9 @@ func (a *ahead) follow(l *commitLog) {
 	}
 	a.done = max(a.done, pos)
 	if want := min(pos+2*populateStep, cur.Size()); a.done < want {
-		cur.Populate(a.done, want)
+		if !grouped {
+			cur.Populate(a.done, want)
+		}
 		a.done = want
 	}
 	l.mu.Lock()

@@ -42,12 +42,17 @@ func (p *buffers) put(b *buffer) {
 func refuse(s Status, err error) PutResult { return PutResult{Status: s, Err: err} }
 
 // Put appends one message to the log. With a true second result the answer is
-// not there yet: w.Stored will get it. It blocks for the append lock and, when
-// the log needs a new file, for that. It is safe for concurrent use; the
-// order of the log is the order in which callers get the lock.
+// not there yet: w.Stored will get it, perhaps before Put returns. That is so
+// with [Config.SyncFlush] unless w is nil or m.NoWait is set; then the answer
+// does not tell whether the message is on disk. Put blocks for the append lock
+// and, when the log needs a new file, for that; with SyncFlush also when
+// 16 MiB of records wait for the disk, up to a second. It is safe for
+// concurrent use; the order of the log is the order in which callers get the
+// lock.
 //
 // A record can be read through its queue only once the dispatcher has seen
-// it, a moment after Put returns: see [Config.OnArrival].
+// it, a moment after Put returns, and with SyncFlush once it is on disk: see
+// [Config.OnArrival].
 func (s *Store) Put(m *Message, w Waiter) (PutResult, bool) {
 	if st, err := s.check(m); err != nil {
 		return refuse(st, err), false
@@ -71,12 +76,8 @@ func (s *Store) Put(m *Message, w Waiter) (PutResult, bool) {
 	if limit := s.cfg.MaxMessageSize + recordSlack; len(buf.b) > limit {
 		return refuse(MessageIllegal, fmt.Errorf("store: record of %d bytes, the limit is %d", len(buf.b), limit)), false
 	}
-	return s.finish(s.append(m, buf.b, 1), w)
+	return s.append(m, buf.b, 1, nil, w)
 }
-
-// finish decides whether the answer waits. With asynchronous flush and no
-// replica to wait for it never does.
-func (s *Store) finish(r PutResult, _ Waiter) (PutResult, bool) { return r, false }
 
 // check refuses what must not get into the log, whatever it is.
 func (s *Store) check(m *Message) (Status, error) {
@@ -121,28 +122,27 @@ func unmap(a netip.AddrPort) netip.AddrPort {
 }
 
 // append puts n encoded records of one message into the log, all or none, and
-// gives them their places: offsets and store time are written into b.
-func (s *Store) append(m *Message, b []byte, n int64) PutResult {
+// gives them their places: offsets and store time are written into b. If phy
+// is not nil the records' positions are appended to it.
+func (s *Store) append(m *Message, b []byte, n int64, phy []int64, w Waiter) (PutResult, bool) {
 	if int64(len(b))+wire.BlankSize > s.cfg.CommitLogFileSize {
-		return refuse(MessageIllegal, fmt.Errorf("store: %d bytes of records do not fit into a commit log file of %d", len(b), s.cfg.CommitLogFileSize))
+		return refuse(MessageIllegal, fmt.Errorf("store: %d bytes of records do not fit into a commit log file of %d", len(b), s.cfg.CommitLogFileSize)), false
 	}
 	queued := inQueue(m.SysFlag)
 	for {
-		q := s.queues.obtain(m.Topic, m.QueueID, s.log)
+		q := s.queues.obtain(m.Topic, m.QueueID)
 		if q == nil {
-			return refuse(MessageIllegal, fmt.Errorf("store: topic %q and queue %d cannot name a directory", m.Topic, m.QueueID))
+			return refuse(MessageIllegal, fmt.Errorf("store: topic %q and queue %d cannot name a directory", m.Topic, m.QueueID)), false
 		}
 		if err := s.log.lock(int64(len(b))); err != nil {
-			if errors.Is(err, errClosed) {
-				return refuse(ServiceNotAvailable, err)
-			}
-			return refuse(CreateMappedFileFailed, err)
+			return refuse(s.log.statusOf(err), err), false
 		}
 		if q.dead {
 			s.log.mu.Unlock()
 			continue // the topic was deleted just now; begin it anew
 		}
-		r := PutResult{PhyOffset: s.log.end.Load(), StoreTime: s.cfg.Clock.Now().UnixMilli()}
+		now := s.cfg.Clock.Now()
+		r := PutResult{PhyOffset: s.log.tail(), StoreTime: now.UnixMilli(), PhyOffsets: phy}
 		if queued {
 			r.QueueOffset = q.next
 			q.next += n
@@ -152,11 +152,27 @@ func (s *Store) append(m *Message, b []byte, n int64) PutResult {
 			wire.PatchQueueOffset(rec, off)
 			wire.PatchPhyOffset(rec, r.PhyOffset+int64(at))
 			wire.PatchStoreTime(rec, r.StoreTime)
+			if phy != nil {
+				r.PhyOffsets = append(r.PhyOffsets, r.PhyOffset+int64(at))
+			}
+		}
+		if s.sync != nil {
+			waits := w != nil && !m.NoWait
+			begun := s.log.group.empty()
+			r.End = s.log.write(b, r.StoreTime)
+			if waits {
+				s.sync.waiters.add(waiting{end: r.End, since: now.Sub(s.opened) + 1, res: r, w: w})
+			}
+			s.log.mu.Unlock()
+			if begun {
+				s.sync.wake()
+			}
+			return r, waits
 		}
 		r.End = s.log.write(b, r.StoreTime)
 		s.log.mu.Unlock()
 		s.dispatch.carry(r.End)
-		return r
+		return r, false
 	}
 }
 
@@ -206,14 +222,10 @@ func (s *Store) PutBatch(m *Message, phy []int64, w Waiter) (PutResult, bool) {
 	if n == 0 {
 		return refuse(MessageIllegal, errors.New("store: empty batch")), false
 	}
-	r := s.append(m, buf.b, n)
-	if r.Status.Stored() {
-		r.PhyOffsets = phy
-		for at := 0; at < len(buf.b); at += recordSize(buf.b[at:]) {
-			r.PhyOffsets = append(r.PhyOffsets, r.PhyOffset+int64(at))
-		}
+	if phy == nil {
+		phy = make([]int64, 0, n)
 	}
-	return s.finish(r, w)
+	return s.append(m, buf.b, n, phy, w)
 }
 
 // propertyEnd ends each property. Stored properties always end with it, so

@@ -19,8 +19,8 @@ type queue struct {
 	id    int32
 	cq    *cq.Queue // written by the dispatcher alone
 
-	// since is where the log ended when the queue was made: records before it
-	// belong to a deleted topic of the same name.
+	// since is where the log ended when a topic of the same name was deleted:
+	// records before it are not this queue's.
 	since int64
 
 	next int64 // queue offset of the next record; under the append lock
@@ -100,7 +100,7 @@ func (t *queueTable) findBytes(topic []byte, id int32) *queue {
 
 // obtain returns the queue that a new record goes to and makes it if needed.
 // It returns nil when no directory can have the topic's name.
-func (t *queueTable) obtain(topic []byte, id int32, l *commitLog) *queue {
+func (t *queueTable) obtain(topic []byte, id int32) *queue {
 	if q := t.findBytes(topic, id); q != nil {
 		return q
 	}
@@ -112,7 +112,7 @@ func (t *queueTable) obtain(topic []byte, id int32, l *commitLog) *queue {
 	k := queueKey{string(topic), id}
 	q := t.queues[k]
 	if q == nil {
-		q = t.make(k, l.end.Load())
+		q = t.make(k, t.deleting[k.topic])
 	}
 	return q
 }

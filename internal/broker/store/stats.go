@@ -5,6 +5,7 @@ type Stats struct {
 	MinPhy         int64 // where the oldest commit log file starts
 	MaxPhy         int64 // end of the log
 	Flushed        int64 // log position before which everything is on disk
+	Flushes        int64 // how often the log has been flushed
 	DispatchBehind int64 // bytes of the log that consume queues do not show yet
 	LogFiles       int
 	Queues         int
@@ -22,9 +23,8 @@ func (st Stats) DiskUsed() float64 {
 
 // Stats looks at the store and asks the system about its disk.
 func (s *Store) Stats() Stats {
-	end := s.log.end.Load()
 	st := Stats{
-		MinPhy: s.log.begin(), MaxPhy: end, Flushed: s.flushed.Load(),
+		MinPhy: s.log.begin(), MaxPhy: s.log.position(), Flushed: s.flushed.Load(), Flushes: s.flushes.Load(),
 		DispatchBehind: max(0, s.confirmed()-s.dispatch.pos.Load()),
 		LogFiles:       len(s.log.seq.Files()),
 		Queues:         s.queues.count(),

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 	"github.com/gorocketmq/rocketmq/internal/run"
@@ -27,6 +28,10 @@ type Store struct {
 	buffers    buffers
 	group      *run.Group
 
+	opened time.Time
+	sync   *groupFlusher // nil with asynchronous flush
+
+	flushes     atomic.Int64
 	flushed     atomic.Int64 // log position that is durable
 	flushedTime atomic.Int64 // store time of the newest durable record, ms
 
@@ -53,7 +58,7 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	s := &Store{cfg: cfg, lock: lock, group: run.NewGroup(context.Background())}
+	s := &Store{cfg: cfg, lock: lock, opened: cfg.Clock.Now(), group: run.NewGroup(context.Background())}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("store: %w", errors.Join(err, s.release()))
 	}
@@ -88,7 +93,17 @@ func (s *Store) open() error {
 		log: s.log, clock: cfg.Clock, logger: cfg.Logger, confirm: s.confirmed, kick: make(chan struct{}, 1),
 		followers: []follower{&queueFollower{queues: s.queues, delays: cfg.DelayLevels, logger: cfg.Logger}},
 	}
-	return s.recover(aborted)
+	if err := s.recover(aborted); err != nil || !cfg.SyncFlush {
+		return err
+	}
+	// Nobody may see what is not on disk, not even what was found there: it
+	// may be the system's cache that has it.
+	if err := s.flushLog(); err != nil {
+		return err
+	}
+	s.sync = newGroupFlusher()
+	s.log.collect()
+	return nil
 }
 
 // start starts the goroutines of a recovered store.
@@ -98,12 +113,17 @@ func (s *Store) start() {
 	}
 	s.group.Go(s.log.prepare)
 	s.group.Go(s.dispatch.run)
-	s.group.Go(s.flushLogs)
+	if s.sync != nil {
+		s.group.Go(s.flushGroups)
+		s.group.Go(s.watchFlush)
+	} else {
+		s.group.Go(s.flushLogs)
+	}
 	s.group.Go(s.flushQueues)
 }
 
-// confirmed is how far the log may be shown to consumers: with asynchronous
-// flush, to its end.
+// confirmed is how far the log may be shown to consumers: to its end, with
+// synchronous flush to the end of what is durable.
 func (s *Store) confirmed() int64 { return s.log.end.Load() }
 
 // arrived announces a record that has become readable.
@@ -122,14 +142,18 @@ func (s *Store) writable() error {
 	if s.closed.Load() {
 		return errClosed
 	}
+	if err := s.log.failure(); err != nil {
+		return err
+	}
 	if err := s.dispatch.fault.Load(); err != nil {
 		return fmt.Errorf("store: consume queues cannot be written: %w", *err)
 	}
 	return nil
 }
 
-// Close ends the store cleanly: no new messages, consume queues brought up to
-// date, everything flushed, abort file removed. It blocks for the disk. With
+// Close ends the store cleanly: no new messages, everything flushed and every
+// answer given, consume queues brought up to date, abort file removed. It
+// blocks for the disk. With
 // an error the abort file stays, and the next Open recovers as after a crash.
 // Calls after the first one, or after Abandon, do nothing.
 func (s *Store) Close() error {
@@ -139,17 +163,22 @@ func (s *Store) Close() error {
 
 func (s *Store) close() error {
 	s.stop()
+	err := s.flushLog()
+	s.giveUp(errors.Join(errClosed, err))
 	// The dispatcher's goroutine is gone; its work falls to this one. Nobody
 	// can be told of arrivals any more.
 	s.dispatch.owner.Lock()
 	s.dispatch.notice = nil
 	end := s.log.end.Load()
-	err := s.dispatch.advance(context.Background(), end, true)
+	derr := s.dispatch.advance(context.Background(), end, true)
 	s.dispatch.owner.Unlock()
-	if at := s.dispatch.pos.Load(); err == nil && at < end {
-		err = fmt.Errorf("dispatched to %d of %d", at, end)
+	if at := s.dispatch.pos.Load(); derr == nil && at < end {
+		derr = fmt.Errorf("dispatched to %d of %d", at, end)
 	}
-	err = errors.Join(err, s.flushAll(), s.log.dropNext(true))
+	if err = errors.Join(err, derr); err == nil {
+		err = s.flushAll()
+	}
+	err = errors.Join(err, s.log.dropNext(true))
 	if err == nil {
 		err = s.cfg.FS.Remove(filepath.Join(s.cfg.Dir, abortFile))
 	}
@@ -160,11 +189,13 @@ func (s *Store) close() error {
 }
 
 // Abandon ends the store as a killed process does: nothing is flushed, the
-// abort file stays. What was written survives, as the system's page cache
-// survives its processes. It is for tests.
+// abort file stays, and answers that wait are refusals. What was written
+// survives, as the system's page cache survives its processes. It is for
+// tests.
 func (s *Store) Abandon() {
 	s.ending.Do(func() {
 		s.stop()
+		s.giveUp(errClosed)
 		_ = s.log.dropNext(false)
 		_ = s.release()
 	})
@@ -182,6 +213,7 @@ func (s *Store) stop() {
 func (s *Store) release() error {
 	var err error
 	if s.log != nil {
+		s.log.discard()
 		err = errors.Join(err, s.log.seq.Close())
 	}
 	if s.queues != nil {
@@ -196,7 +228,7 @@ func (s *Store) release() error {
 // WaitDispatched blocks until everything that is in the log now can be read
 // through consume queues.
 func (s *Store) WaitDispatched(ctx context.Context) error {
-	return s.await(ctx, s.dispatch.at(s.log.end.Load(), nil))
+	return s.await(ctx, s.dispatch.at(s.log.position(), nil))
 }
 
 // await waits for a barrier of the dispatcher.
@@ -206,9 +238,20 @@ func (s *Store) await(ctx context.Context, done <-chan struct{}) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-s.stuck():
+		return s.log.failure()
 	case <-s.group.Context().Done():
 		return errClosed
 	}
+}
+
+// stuck is closed when what is in the log will never be dispatched: it could
+// not be flushed.
+func (s *Store) stuck() <-chan struct{} {
+	if s.sync == nil {
+		return nil
+	}
+	return s.log.broken
 }
 
 // DeleteTopic removes a topic's queues and waits until their files are gone.
@@ -217,7 +260,7 @@ func (s *Store) await(ctx context.Context, done <-chan struct{}) error {
 // offset 0 again. The context bounds the waiting only.
 func (s *Store) DeleteTopic(ctx context.Context, topic string) error {
 	s.log.mu.Lock()
-	end := s.log.end.Load()
+	end := s.log.tail()
 	gone := s.queues.take(topic, end)
 	s.log.mu.Unlock()
 	var err error
