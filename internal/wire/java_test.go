@@ -35,6 +35,11 @@ func TestGoldenIndexHash(t *testing.T) {
 	for _, v := range golden(t, "ids.jsonl", "index_hash") {
 		require.EqualValues(t, v.int(t, "java_hash"), JavaHash(v.text("key")), v.text("key"))
 		require.EqualValues(t, v.int(t, "hash"), IndexHash(v.text("key")), v.text("key"))
+		if topic, key, ok := strings.Cut(v.text("key"), "#"); ok {
+			got := int32(-1)
+			require.Zero(t, testing.AllocsPerRun(10, func() { got = IndexHashOf(IndexHashPrefix([]byte(topic)), []byte(key)) }))
+			require.EqualValues(t, v.int(t, "hash"), got, v.text("key"))
+		}
 	}
 }
 
