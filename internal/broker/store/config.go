@@ -62,6 +62,45 @@ type Config struct {
 	QueueFlushLeastPages int
 	QueueFlushThorough   time.Duration
 
+	// DeleteHours are the hours of the day, in the location of Clock's times,
+	// at which files that have expired are removed (deleteWhen): 4.
+	DeleteHours []int
+	// FileReserved is how long commit log files are kept after their last
+	// change (fileReservedTime): 72 h.
+	FileReserved time.Duration
+	// CleanInterval is how often the cleaner runs and looks at the disks
+	// (cleanResourceInterval): 10 s.
+	CleanInterval time.Duration
+	// DeleteBatch is how many commit log files one run removes at most
+	// (deleteFileBatchMax): 10.
+	DeleteBatch int
+	// DeleteInterval and DeleteQueueInterval are the pauses after the removal
+	// of a commit log file and of a consume queue file
+	// (deleteCommitLogFilesInterval, deleteConsumeQueueFilesInterval): 100 ms.
+	DeleteInterval      time.Duration
+	DeleteQueueInterval time.Duration
+	// DeleteRetry is when a file that could not be removed is tried again
+	// (destroyMapedFileIntervalForcibly): 120 s. Unlike in Apache a file is never
+	// taken away from those who read it.
+	DeleteRetry time.Duration
+	// DiskMaxPercent is the disk usage in percent above which expired files
+	// are removed at any hour (diskMaxUsedSpaceRatio): 75. 100 switches that
+	// off, and likewise below.
+	DiskMaxPercent int
+	// DiskCleanPercent is the usage above which the oldest files are removed
+	// whatever their age (diskSpaceCleanForciblyRatio): 85.
+	DiskCleanPercent int
+	// NoForcedClean keeps files until they expire, whatever DiskCleanPercent is
+	// (cleanFileForciblyEnable=false).
+	NoForcedClean bool
+	// DiskFullPercent is the usage above which messages are refused, with a
+	// [*DiskFullError] (diskSpaceWarningLevelRatio): 90. They are accepted
+	// again within a CleanInterval after there is room.
+	DiskFullPercent int
+	// DiskUsage tells the used share, 0 to 1, of the disk that a directory is
+	// on. Nil: the FS is asked; files in memory use no disk.
+	DiskUsage func(path string) (float64, error)
+
 	// SkipRecoverCRC leaves body checksums alone during recovery
 	// (checkCRCOnRecover=false).
 	SkipRecoverCRC bool
@@ -128,6 +167,21 @@ func (c Config) withDefaults() (Config, error) {
 	set(&c.QueueFlushInterval, time.Second)
 	set(&c.QueueFlushLeastPages, 2)
 	set(&c.QueueFlushThorough, time.Minute)
+	set(&c.FileReserved, 72*time.Hour)
+	set(&c.CleanInterval, 10*time.Second)
+	set(&c.DeleteBatch, 10)
+	set(&c.DeleteInterval, 100*time.Millisecond)
+	set(&c.DeleteQueueInterval, 100*time.Millisecond)
+	set(&c.DeleteRetry, 120*time.Second)
+	set(&c.DiskMaxPercent, 75)
+	set(&c.DiskCleanPercent, 85)
+	set(&c.DiskFullPercent, 90)
+	if c.DeleteHours == nil {
+		c.DeleteHours = []int{4}
+	}
+	if c.DiskUsage == nil {
+		c.DiskUsage = usageOf(c.FS)
+	}
 	set(&c.MemoryTransferBytes, 256<<10)
 	set(&c.MemoryTransferCount, 32)
 	set(&c.DiskTransferBytes, 64<<10)

@@ -135,6 +135,16 @@ func (d *dispatcher) end() {
 	d.owner.Unlock()
 }
 
+// borrow runs f while nobody dispatches.
+func (d *dispatcher) borrow(f func()) {
+	d.owner.Lock()
+	f()
+	d.owner.Unlock()
+	if d.behind() {
+		d.wake() // an appender may have found it taken
+	}
+}
+
 // failed waits before the next attempt.
 func (d *dispatcher) failed(ctx context.Context, err error, failures int) {
 	if failures == 1 || failures%givesUpAfter == 0 {

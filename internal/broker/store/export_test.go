@@ -1,6 +1,11 @@
 package store
 
-import "github.com/gorocketmq/rocketmq/internal/wire"
+import (
+	"context"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
 
 // FlushNow flushes log, consume queues and checkpoint as the flushers do when
 // their thorough interval has passed.
@@ -16,6 +21,17 @@ func (s *Store) DropFirstLogFile() error {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()
 	return s.log.seq.RemoveFirst()
+}
+
+// CleanNow runs the cleaner and waits for its end.
+func (s *Store) CleanNow(ctx context.Context) error { return s.ask(ctx, s.cleaning.rounds) }
+
+// HoldLogFile holds the commit log file that has the byte at phy.
+func (s *Store) HoldLogFile(phy int64) *mfile.File { return s.log.seq.Hold(phy) }
+
+// QueueFiles is how many files a consume queue has.
+func (s *Store) QueueFiles(topic string, queueID int32) int {
+	return len(s.queues.find(topic, queueID).cq.Files())
 }
 
 // Scan is scan for the fuzzer: the length of the record or filler at the

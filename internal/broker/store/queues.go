@@ -155,15 +155,16 @@ func (t *queueTable) make(k queueKey, since int64) *queue {
 	return q
 }
 
-// take removes a topic's queues from the table. The append lock must be held
-// and the log must end at end: whoever finds one of the queues dead looks
-// again, and the dispatcher ignores the topic's records before end.
-func (t *queueTable) take(topic string, end int64) []*queue {
+// take removes those of a topic's queues from the table that which chooses.
+// The append lock must be held and the log must end at end: whoever finds one
+// of the queues dead looks again, and the dispatcher ignores their records
+// before end.
+func (t *queueTable) take(topic string, end int64, which func(*queue) bool) []*queue {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []*queue
 	for k, q := range t.queues {
-		if k.topic == topic {
+		if k.topic == topic && which(q) {
 			q.dead = true
 			out = append(out, q)
 			delete(t.queues, k)

@@ -23,7 +23,10 @@ func (s *Store) Get(dst []byte, req GetRequest) ([]byte, GetResult) {
 	if q == nil {
 		return dst, GetResult{Status: NoMessageInQueue} // Apache makes the queue by looking for it
 	}
-	res := GetResult{MinOffset: q.cq.Min(), MaxOffset: q.cq.Max()}
+	// In this order: a queue that gets its first unit, which need not have
+	// offset 0, has its minimum before its maximum.
+	res := GetResult{MaxOffset: q.cq.Max()}
+	res.MinOffset = q.cq.Min()
 	off := req.Offset
 	switch {
 	case res.MaxOffset == 0:

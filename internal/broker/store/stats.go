@@ -11,6 +11,10 @@ type Stats struct {
 	Queues         int
 	DiskTotal      int64 // bytes of the disk the log is on; 0 if not known
 	DiskAvailable  int64 // bytes of it that are free
+	// LogDiskUsed and QueueDiskUsed are the used shares, 0 to 1, of the disks
+	// of log and consume queues, as [Config.DiskUsage] tells them; 0 if not
+	// known.
+	LogDiskUsed, QueueDiskUsed float64
 }
 
 // DiskUsed is the used share of the disk, 0 to 1; 0 if not known.
@@ -32,6 +36,8 @@ func (s *Store) Stats() Stats {
 	if total, avail, err := s.cfg.FS.Usage(s.cfg.Dir); err == nil {
 		st.DiskTotal, st.DiskAvailable = total, avail
 	}
+	st.LogDiskUsed, _ = s.cfg.DiskUsage(s.cleaning.disks.paths[0])
+	st.QueueDiskUsed, _ = s.cfg.DiskUsage(s.cleaning.disks.paths[1])
 	return st
 }
 

@@ -25,6 +25,7 @@ type Store struct {
 	queues     *queueTable
 	checkpoint *checkpoint // of the queue flusher while it runs
 	dispatch   *dispatcher
+	cleaning   *cleaning
 	buffers    buffers
 	group      *run.Group
 
@@ -93,6 +94,7 @@ func (s *Store) open() error {
 		log: s.log, clock: cfg.Clock, logger: cfg.Logger, confirm: s.confirmed, kick: make(chan struct{}, 1),
 		followers: []follower{&queueFollower{queues: s.queues, delays: cfg.DelayLevels, logger: cfg.Logger}},
 	}
+	s.cleaning = newCleaning(s)
 	if err := s.recover(aborted); err != nil || !cfg.SyncFlush {
 		return err
 	}
@@ -111,6 +113,7 @@ func (s *Store) start() {
 	if s.cfg.OnArrival != nil {
 		s.dispatch.notice = s.arrived
 	}
+	s.cleaning.disks.look() // before the first message
 	s.group.Go(s.log.prepare)
 	s.group.Go(s.dispatch.run)
 	if s.sync != nil {
@@ -120,6 +123,7 @@ func (s *Store) start() {
 		s.group.Go(s.flushLogs)
 	}
 	s.group.Go(s.flushQueues)
+	s.group.Go(s.cleaning.run)
 }
 
 // confirmed is how far the log may be shown to consumers: to its end, with
@@ -147,6 +151,9 @@ func (s *Store) writable() error {
 	}
 	if err := s.dispatch.fault.Load(); err != nil {
 		return fmt.Errorf("store: consume queues cannot be written: %w", *err)
+	}
+	if full := s.cleaning.disks.full.Load(); full != nil {
+		return full
 	}
 	return nil
 }
@@ -259,9 +266,16 @@ func (s *Store) stuck() <-chan struct{} {
 // for the topic that is put later, or beside the call, begins its queue at
 // offset 0 again. The context bounds the waiting only.
 func (s *Store) DeleteTopic(ctx context.Context, topic string) error {
+	_, err := s.dropQueues(ctx, topic, func(*queue) bool { return true })
+	return err
+}
+
+// dropQueues removes those queues of a topic that which chooses, and returns
+// how many. which is called under the append lock.
+func (s *Store) dropQueues(ctx context.Context, topic string, which func(*queue) bool) (int, error) {
 	s.log.mu.Lock()
 	end := s.log.tail()
-	gone := s.queues.take(topic, end)
+	gone := s.queues.take(topic, end, which)
 	s.log.mu.Unlock()
 	var err error
 	done := s.dispatch.at(end, func() {
@@ -273,10 +287,10 @@ func (s *Store) DeleteTopic(ctx context.Context, topic string) error {
 		_ = s.cfg.FS.Remove(filepath.Join(s.queues.dir, topic))
 	})
 	if werr := s.await(ctx, done); werr != nil {
-		return werr
+		return 0, werr
 	}
 	if err != nil {
-		return fmt.Errorf("store: delete topic %s: %w", topic, err)
+		return 0, fmt.Errorf("store: delete topic %s: %w", topic, err)
 	}
-	return nil
+	return len(gone), nil
 }

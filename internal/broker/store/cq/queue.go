@@ -13,8 +13,8 @@ import (
 const reserveStep = 64 << 10
 
 // Queue is one consume queue. One goroutine writes (Append, Truncate,
-// CorrectMin, Destroy, Close); the reading methods and Flush are safe beside
-// it. Offsets count units.
+// RemoveFirst, Destroy, Close); the reading methods, Flush, and one CorrectMin
+// at a time, are safe beside it. Offsets count units.
 type Queue struct {
 	seq *mfile.Sequence
 
@@ -167,11 +167,12 @@ func (q *Queue) grow(pos int64, first bool) (*mfile.File, error) {
 		}
 		f.SetWrote(in)
 	}
-	q.seq.Add(f)
 	if first {
+		// Before anybody can read the fillers.
 		q.min.Store(pos / UnitSize)
 		q.max.Store(pos / UnitSize)
 	}
+	q.seq.Add(f)
 	return f, nil
 }
 
@@ -217,18 +218,52 @@ func (q *Queue) unit(i int64) (Unit, bool) {
 }
 
 // CorrectMin moves the minimum to the first unit whose record is at or after
-// logMin, the start of the log; to the maximum if there is none.
+// logMin, the start of the log; to the maximum if there is none. The minimum
+// never goes back.
 func (q *Queue) CorrectMin(logMin int64) {
 	first := q.seq.First()
 	if first == nil {
 		return
 	}
-	begin, end := first.Start()/UnitSize, q.max.Load()
-	q.min.Store(begin + int64(sort.Search(int(end-begin), func(i int) bool {
-		u, ok := q.unit(begin + int64(i))
-		return ok && !u.IsFiller() && u.Phy >= logMin
-	})))
+	begin, end := max(q.min.Load(), first.Start()/UnitSize), q.max.Load()
+	gone := func(i int64) bool {
+		u, ok := q.At(i)
+		return !ok || u.IsFiller() || u.Phy < logMin
+	}
+	switch {
+	case begin >= end || !gone(begin): // the usual case
+		q.min.Store(begin)
+	case gone(end - 1):
+		q.min.Store(end)
+	default:
+		q.min.Store(begin + int64(sort.Search(int(end-begin), func(i int) bool { return !gone(begin + int64(i)) })))
+	}
 }
+
+// FirstExpired reports whether the queue's oldest file has only units of
+// records before logMin. The newest file, which has the queue's maximum, never
+// counts. It is safe beside the writer.
+func (q *Queue) FirstExpired(logMin int64) bool {
+	files := q.seq.Files()
+	if len(files) < 2 {
+		return false
+	}
+	u, ok := q.At(files[0].End()/UnitSize - 1)
+	return ok && u.Phy < logMin
+}
+
+// RemoveFirst removes the oldest file, but not the only one.
+func (q *Queue) RemoveFirst() error {
+	files := q.seq.Files()
+	if len(files) < 2 {
+		return nil
+	}
+	q.min.Store(max(q.min.Load(), files[1].Start()/UnitSize))
+	return q.seq.RemoveFirst()
+}
+
+// SyncDir makes a RemoveFirst durable.
+func (q *Queue) SyncDir() error { return q.seq.SyncDir() }
 
 // Covered is the log position up to which this queue's records have units.
 // It belongs to the writer.
