@@ -84,7 +84,7 @@ func (s *Store) DropEmptyQueues(ctx context.Context, unused func(topic string, q
 	removed := 0
 	var errs error
 	for _, topic := range s.queues.topics() {
-		n, err := s.dropQueues(ctx, topic, empty)
+		n, err := s.dropQueues(ctx, topic, empty, nil)
 		removed += n
 		errs = errors.Join(errs, err)
 		if ctx.Err() != nil {

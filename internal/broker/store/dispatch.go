@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -292,6 +294,11 @@ func (f *queueFollower) follow(r *wire.Record) error {
 	if q == nil {
 		return nil
 	}
+	if f.queues.building {
+		if err := f.rebuild(q, r); err != nil {
+			return err
+		}
+	}
 	out, err := q.cq.Append(r.QueueOffset, cq.Unit{Phy: r.PhyOffset, Size: r.Size, Tags: tagsCode(r, f.delays)})
 	if out >= cq.Gap && err == nil {
 		f.logger.Error("queue offset of a record is not the next one", "topic", q.topic, "queue", q.id,
@@ -299,6 +306,26 @@ func (f *queueFollower) follow(r *wire.Record) error {
 	}
 	return err
 }
+
+// rebuild looks whether a queue that is built anew after a crash goes on with
+// the record r.
+func (f *queueFollower) rebuild(q *queue, r *wire.Record) error {
+	switch have := q.cq.Max(); {
+	case r.QueueOffset > have && f.queues.strict:
+		return fmt.Errorf("%w: topic %s queue %d has %d and not %d", errUnitsMissing, q.topic, q.id, have, r.QueueOffset)
+	case r.QueueOffset == 0 && have > 0 && !q.built:
+		// The queue was removed and made anew, and the machine has forgotten
+		// the removal.
+		if err := q.cq.Rebuild(-1); err != nil {
+			return err
+		}
+	}
+	q.built = true
+	return nil
+}
+
+// errUnitsMissing is a queue that does not have all units that it should.
+var errUnitsMissing = errors.New("units are missing before a record")
 
 // inQueue reports whether records with these flags belong into a queue.
 func inQueue(sysFlag int32) bool {

@@ -23,6 +23,8 @@ type queue struct {
 	// records before it are not this queue's.
 	since int64
 
+	built bool // has got a unit while queues are built anew; the dispatcher's own
+
 	next int64 // queue offset of the next record; under the append lock
 	dead bool  // the topic was deleted; under the append lock
 }
@@ -39,6 +41,9 @@ type queueTable struct {
 	fs   mfile.FS
 	dir  string
 	size int64
+
+	building bool // queues are built anew, see Store.rebuildQueues
+	strict   bool // dispatching fails when units are missing
 
 	mu     sync.RWMutex // guards the maps; taken after the append lock
 	queues map[queueKey]*queue
@@ -172,6 +177,14 @@ func (t *queueTable) take(topic string, end int64, which func(*queue) bool) []*q
 	}
 	t.deleting[topic] = end
 	return out
+}
+
+// buried ends the passing over of what belongs to deleted topics, after
+// recovery.
+func (t *queueTable) buried() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.deleting)
 }
 
 // took ends what take began, once the dispatcher has come to end.

@@ -66,6 +66,36 @@ func torn(r *wire.Record) bool {
 	return n > 0 && r.Properties[n-1] == 0
 }
 
+// sectorSize is what a disk writes whole or not at all.
+const sectorSize = 512
+
+// holed reports whether a part of a record did not get to the disk although
+// what is around it did. Everything else shows in lengths, the checksum of the
+// body or the topic; the properties have nothing but their own bytes: sectors
+// of zeros among them, or at their end, were never written. b is the record,
+// at the place at of its file.
+func holed(b []byte, at int64, r *wire.Record) bool {
+	n := int64(len(b))
+	for from := n - int64(len(r.Properties)); from < n; {
+		to := min((at+from)&^(sectorSize-1)+sectorSize-at, n)
+		// The first sector of them has other parts of the record.
+		if from > n-int64(len(r.Properties)) && allZero(b[from:to]) {
+			return true
+		}
+		from = to
+	}
+	return false
+}
+
+func allZero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // recordStoreTime reads the store time of the record at the front of b; 0 if
 // there is none.
 func recordStoreTime(b []byte) int64 {

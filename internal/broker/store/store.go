@@ -23,8 +23,10 @@ type Store struct {
 	lock       io.Closer
 	log        *commitLog
 	queues     *queueTable
+	graves     *graves
 	checkpoint *checkpoint // of the queue flusher while it runs
 	dispatch   *dispatcher
+	indexer    *indexer
 	cleaning   *cleaning
 	buffers    buffers
 	group      *run.Group
@@ -52,7 +54,7 @@ func Open(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.FS.MkdirAll(cfg.Dir); err != nil {
+	if err := mfile.MakeDir(cfg.FS, cfg.Dir); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	lock, err := cfg.FS.Lock(filepath.Join(cfg.Dir, "lock"))
@@ -83,19 +85,38 @@ func (s *Store) open() error {
 	if err := s.queues.load(); err != nil {
 		return err
 	}
+	if s.graves, err = openGraves(cfg.FS, cfg.Dir); err != nil {
+		return err
+	}
+	if err := s.openIndex(); err != nil {
+		return err
+	}
 	if s.checkpoint, err = openCheckpoint(cfg.FS, cfg.Dir); err != nil {
 		return err
 	}
-	// From here on files change; a crash on the way must be seen as one.
+	// From here on files change; a crash on the way must be seen as one, also
+	// one of the machine.
 	if err := cfg.FS.WriteFile(filepath.Join(cfg.Dir, abortFile), strconv.AppendInt(nil, int64(os.Getpid()), 10)); err != nil {
+		return err
+	}
+	for _, dir := range []string{seq.Dir(), s.queues.dir} {
+		if err := cfg.FS.MkdirAll(dir); err != nil {
+			return err
+		}
+	}
+	if err := cfg.FS.SyncDir(cfg.Dir); err != nil {
 		return err
 	}
 	s.dispatch = &dispatcher{
 		log: s.log, clock: cfg.Clock, logger: cfg.Logger, confirm: s.confirmed, kick: make(chan struct{}, 1),
-		followers: []follower{&queueFollower{queues: s.queues, delays: cfg.DelayLevels, logger: cfg.Logger}},
+		followers: []follower{&queueFollower{queues: s.queues, delays: cfg.DelayLevels, logger: cfg.Logger}, s.indexer},
 	}
+	s.indexer.d = s.dispatch
 	s.cleaning = newCleaning(s)
-	if err := s.recover(aborted); err != nil || !cfg.SyncFlush {
+	if err := s.recover(aborted); err != nil {
+		return err
+	}
+	if err := s.recoverIndex(aborted); err != nil || !cfg.SyncFlush {
 		return err
 	}
 	// Nobody may see what is not on disk, not even what was found there: it
@@ -123,6 +144,7 @@ func (s *Store) start() {
 		s.group.Go(s.flushLogs)
 	}
 	s.group.Go(s.flushQueues)
+	s.group.Go(s.indexer.run)
 	s.group.Go(s.cleaning.run)
 }
 
@@ -151,6 +173,9 @@ func (s *Store) writable() error {
 	}
 	if err := s.dispatch.fault.Load(); err != nil {
 		return fmt.Errorf("store: consume queues cannot be written: %w", *err)
+	}
+	if err := s.indexer.unindexed(); err != nil {
+		return err
 	}
 	if full := s.cleaning.disks.full.Load(); full != nil {
 		return full
@@ -183,6 +208,9 @@ func (s *Store) close() error {
 		derr = fmt.Errorf("dispatched to %d of %d", at, end)
 	}
 	if err = errors.Join(err, derr); err == nil {
+		err = s.finishIndex()
+	}
+	if err == nil {
 		err = s.flushAll()
 	}
 	err = errors.Join(err, s.log.dropNext(true))
@@ -226,6 +254,9 @@ func (s *Store) release() error {
 	if s.queues != nil {
 		err = errors.Join(err, s.queues.close())
 	}
+	if s.indexer != nil {
+		err = errors.Join(err, s.indexer.index.Close())
+	}
 	if s.checkpoint != nil {
 		err = errors.Join(err, s.checkpoint.close())
 	}
@@ -266,18 +297,24 @@ func (s *Store) stuck() <-chan struct{} {
 // for the topic that is put later, or beside the call, begins its queue at
 // offset 0 again. The context bounds the waiting only.
 func (s *Store) DeleteTopic(ctx context.Context, topic string) error {
-	_, err := s.dropQueues(ctx, topic, func(*queue) bool { return true })
+	mark := func(end int64) error { return s.graves.add(topic, end, s.log.begin()) }
+	_, err := s.dropQueues(ctx, topic, func(*queue) bool { return true }, mark)
 	return err
 }
 
 // dropQueues removes those queues of a topic that which chooses, and returns
-// how many. which is called under the append lock.
-func (s *Store) dropQueues(ctx context.Context, topic string, which func(*queue) bool) (int, error) {
+// how many. which is called under the append lock. mark, if there is one, is
+// called before anything is removed, with the log's end: the records before it
+// are those of the queues that go.
+func (s *Store) dropQueues(ctx context.Context, topic string, which func(*queue) bool, mark func(end int64) error) (int, error) {
 	s.log.mu.Lock()
 	end := s.log.tail()
 	gone := s.queues.take(topic, end, which)
 	s.log.mu.Unlock()
 	var err error
+	if mark != nil {
+		err = mark(end)
+	}
 	done := s.dispatch.at(end, func() {
 		for _, q := range gone {
 			err = errors.Join(err, q.cq.Destroy())

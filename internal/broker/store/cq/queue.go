@@ -45,7 +45,7 @@ func Open(fs mfile.FS, dir string, fileSize int64) (*Queue, error) {
 
 // Recover finds the units of a queue that was just opened: it ends before the
 // first one that was never written, searched from the third newest file on;
-// what comes after that is cleared.
+// what comes after that in its page is cleared.
 func (q *Queue) Recover() error {
 	files := q.seq.Files()
 	if len(files) == 0 {
@@ -68,20 +68,75 @@ func (q *Queue) Recover() error {
 		}
 	}
 	if f := q.seq.Find(end); f != nil {
-		f.Clear(end-f.Start(), 0)
+		in := end - f.Start()
+		f.Clear(in, min(in&^(mfile.PageSize-1)+mfile.PageSize, f.Size()))
 	}
 	q.min.Store(files[0].Start() / UnitSize)
 	q.max.Store(end / UnitSize)
 	return q.seq.Truncate(end)
 }
 
-// Distrust makes the next flush write the newest files whole: after a crash
-// of the process nobody knows what of them the disk has.
-func (q *Queue) Distrust() {
+// Rebuild prepares a queue that was just opened for being built anew from the
+// log position phy on, after a crash. The units of records that end at or
+// before phy are known to be on the disk and stay. Whatever else is in the
+// files may be from before, from the crash or torn, and goes. A queue that
+// keeps no unit has no files afterwards and may begin at any offset.
+func (q *Queue) Rebuild(phy int64) error {
 	files := q.seq.Files()
-	for _, f := range files[max(0, len(files)-3):] {
-		f.SetFlushed(0)
+	if len(files) == 0 {
+		return nil
 	}
+	last := len(files) - 1
+	for last > 0 && !before(files[last].Data(), phy) {
+		last--
+	}
+	f := files[last]
+	in := int64(0)
+	q.covered = 0
+	for data := f.Data(); in+UnitSize <= f.Size(); in += UnitSize {
+		u := Get(data[in:])
+		if !u.valid() || u.end() > phy || u.end() < q.covered {
+			break
+		}
+		q.covered = u.end()
+	}
+	if last == 0 && q.covered == 0 {
+		q.min.Store(0)
+		q.max.Store(0)
+		return q.seq.Truncate(f.Start())
+	}
+	f.Clear(in, f.Size())
+	end := f.Start() + in
+	q.min.Store(files[0].Start() / UnitSize)
+	q.max.Store(end / UnitSize)
+	err := q.seq.Truncate(end)
+	f.Distrust()
+	return err
+}
+
+// FirstPhy is the log position of the first unit in the files of a queue that
+// was just opened; false when there is none.
+func (q *Queue) FirstPhy() (int64, bool) {
+	f := q.seq.First()
+	if f == nil {
+		return 0, false
+	}
+	for b := f.Data(); len(b) >= UnitSize; b = b[UnitSize:] {
+		switch u := Get(b); {
+		case !u.valid():
+			return 0, false
+		case !u.IsFiller():
+			return u.Phy, true
+		}
+	}
+	return 0, false
+}
+
+// before reports whether the first unit of a file is that of a record which
+// ends at or before phy.
+func before(b []byte, phy int64) bool {
+	u := Get(b)
+	return u.valid() && u.end() <= phy
 }
 
 // walk returns how many bytes of b are units, and the log position they cover.
@@ -278,10 +333,13 @@ func (q *Queue) Max() int64 { return q.max.Load() }
 // FileUnits is how many units one file has.
 func (q *Queue) FileUnits() int64 { return q.seq.FileSize() / UnitSize }
 
-// Flush makes all units durable.
+// Flush makes all units durable, and the files' names up to two directories
+// above the queue's own.
 func (q *Queue) Flush() error {
-	_, err := q.seq.Flush()
-	return err
+	if _, err := q.seq.Flush(); err != nil {
+		return err
+	}
+	return q.seq.SyncNames(2)
 }
 
 // DirtyPages is how many pages wait for Flush.

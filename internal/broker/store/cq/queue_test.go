@@ -234,8 +234,64 @@ func TestFlush(t *testing.T) {
 	require.Equal(t, int64(500*cq.UnitSize/mfile.PageSize), q.DirtyPages())
 	require.NoError(t, q.Flush())
 	require.Zero(t, q.DirtyPages())
-	q.Distrust()
-	require.Equal(t, int64(500*cq.UnitSize/mfile.PageSize), q.DirtyPages())
 	require.NoError(t, q.Close())
 	require.Zero(t, fsys.Mapped())
+}
+
+// After a crash a queue keeps the units of records that are known to be on the
+// disk, and nothing of what may be anything else.
+func TestRebuild(t *testing.T) {
+	for name, damage := range map[string]func(f []*mfile.File){
+		"nothing": func([]*mfile.File) {},
+		"a hole": func(f []*mfile.File) {
+			clear(f[1].Data()[5*cq.UnitSize:][:3*cq.UnitSize])
+		},
+		"torn units": func(f []*mfile.File) {
+			for i := 5; i < perFile; i++ {
+				clear(f[1].Data()[i*cq.UnitSize+12:][:8])
+			}
+		},
+		"garbage": func(f []*mfile.File) {
+			for i := range f[1].Data()[5*cq.UnitSize:] {
+				f[1].Data()[5*cq.UnitSize+i] = byte(i % 120)
+			}
+			for i := range f[2].Data() {
+				f[2].Data()[i] = 0x11
+			}
+		},
+	} {
+		for _, keep := range []int64{0, 1, 5, 10, 11, 15} {
+			fsys := mfile.NewMemory()
+			q := grown(t, fsys, 0, 25)
+			damage(q.Files())
+			require.NoError(t, q.Close())
+			q, err := cq.Open(fsys, dir, perFile*cq.UnitSize)
+			require.NoError(t, err)
+			require.NoError(t, q.Rebuild(keep*100+50))
+			holds(t, q, 0, keep)
+			for i := keep; i < keep+3; i++ {
+				out, err := q.Append(i, unit(i))
+				require.NoError(t, err)
+				require.Equal(t, cq.Appended, out, "%s: %d of %d", name, i, keep)
+			}
+			q = reopen(t, fsys, q)
+			holds(t, q, 0, keep+3)
+			require.NoError(t, q.Close())
+		}
+	}
+}
+
+// A queue that did not begin at 0 begins there again.
+func TestRebuildWithFillers(t *testing.T) {
+	fsys := mfile.NewMemory()
+	q := grown(t, fsys, 5, 8)
+	require.NoError(t, q.Rebuild(100))
+	require.Empty(t, q.Files())
+	out, err := q.Append(5, unit(5))
+	require.NoError(t, err)
+	require.Equal(t, cq.Appended, out)
+	holds(t, q, 5, 6)
+	require.NoError(t, q.Rebuild(600))
+	q.CorrectMin(0)
+	holds(t, q, 5, 6)
 }

@@ -434,6 +434,8 @@ func (f crashFile) reserve(path string, _, _ int64) error {
 	return f.c.op("reserve", path)
 }
 
+func (crashFile) nextData(_ string, from int64) int64 { return from }
+
 func (crashFile) close([]byte) error { return nil }
 
 func (f crashFile) remove(path string) error {

@@ -21,7 +21,7 @@ const sectorSize = 512
 //   - Each page of 4096 bytes that was written since it was last synced is as
 //     it was then, or as it is now, or is torn: each of its sectors of 512
 //     bytes is old or new; or it was written back on the way and is new up to
-//     some byte and old after that.
+//     some multiple of 8 bytes and old after that.
 //   - A small file whose writing failed has its old content, none, half of
 //     the new one or all.
 func (c *Crash) PowerLoss(seed uint64) *Crash {
@@ -99,6 +99,6 @@ func (p *powerLoss) page(disk, now []byte) {
 			}
 		}
 	case 1:
-		copy(disk[:p.rand.IntN(len(disk))], now)
+		copy(disk[:p.rand.IntN(len(disk))&^7], now) // no store is torn within 8 bytes
 	}
 }

@@ -16,6 +16,9 @@ type backing interface {
 	populate(data []byte, from, to int64)
 	// reserve takes the disk space of [from, to), which may be sparse.
 	reserve(path string, from, to int64) error
+	// nextData is the first byte at or after from that may not be zero. It
+	// may be too small.
+	nextData(path string, from int64) int64
 	// close ends the use of data.
 	close(data []byte) error
 	// remove deletes the file, before close where the system allows it. A
@@ -36,6 +39,8 @@ type File struct {
 	wrote    atomic.Int64
 	flushed  atomic.Int64
 	reserved atomic.Int64 // disk space is taken up to here
+
+	suspect atomic.Bool // nobody knows what of it is durable, see Distrust
 
 	refs   atomic.Int64 // one for the owner, one per holder; the last one unmaps
 	doomed atomic.Bool  // to be removed, and still there
@@ -100,16 +105,31 @@ func (f *File) DirtyPages() int64 {
 // blocks for the disk. The caller must hold or own the file.
 func (f *File) Flush() error {
 	from, to := f.flushed.Load(), f.wrote.Load()
-	if to <= from {
+	if f.suspect.Load() {
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		f.suspect.Store(false)
+	} else if to <= from {
 		return nil
 	}
-	if err := f.back.sync(f.data, from&^(PageSize-1), to); err != nil {
-		return &IOError{Op: "flush", Path: f.path, Offset: from, Err: err}
+	if to > from {
+		if err := f.back.sync(f.data, from&^(PageSize-1), to); err != nil {
+			return &IOError{Op: "flush", Path: f.path, Offset: from, Err: err}
+		}
 	}
 	for from < to && !f.flushed.CompareAndSwap(from, to) {
 		from = f.flushed.Load() // another Flush was there
 	}
 	return nil
+}
+
+// Distrust makes the next Flush write the whole file, also what lies behind
+// the wrote position: after a crash nobody knows what of it the disk has, and
+// bytes that recovery has cleared must not come back with the next crash.
+func (f *File) Distrust() {
+	f.flushed.Store(0)
+	f.suspect.Store(true)
 }
 
 // Sync makes the whole file durable whatever the positions say. The caller
@@ -166,12 +186,18 @@ func (f *File) Reserve(to, step int64) error {
 	return nil
 }
 
-// Clear zeroes the bytes from n on that are not zero already, page by page,
-// until it has seen more than patience pages of zeros in a row. Only the
+// Clear zeroes the bytes from n up to to that are not zero already. Parts that
+// the disk has no data for are not looked at where the system tells. Only the
 // writer may call it.
-func (f *File) Clear(n int64, patience int) {
-	for zeros := 0; n < f.Size() && zeros <= patience; {
-		page := f.data[n:min(n&^(PageSize-1)+PageSize, f.Size())]
+func (f *File) Clear(n, to int64) {
+	for zeros := checkAfter; n < to; {
+		if zeros == checkAfter {
+			zeros = 0
+			if n = f.back.nextData(f.path, n); n >= to {
+				return
+			}
+		}
+		page := f.data[n:min(n&^(PageSize-1)+PageSize, to)]
 		if allZero(page) {
 			zeros++
 		} else {
@@ -181,6 +207,10 @@ func (f *File) Clear(n int64, patience int) {
 		n += int64(len(page))
 	}
 }
+
+// checkAfter is how many pages of zeros make Clear ask the system where data
+// comes next.
+const checkAfter = 16
 
 func allZero(b []byte) bool {
 	for _, c := range b {

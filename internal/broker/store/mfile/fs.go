@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
 	"time"
 )
 
@@ -95,4 +97,29 @@ type FS interface {
 	// Usage is the size of the file system that dir is on and what is
 	// available in it, in bytes; 0, 0 where that means nothing.
 	Usage(dir string) (total, available int64, err error)
+}
+
+// MakeDir makes a directory and its parents, and makes sure that those it made
+// outlive a crash of the machine.
+func MakeDir(fsys FS, dir string) error {
+	var made []string
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		_, err := fsys.ReadDir(d)
+		if err == nil || d == filepath.Dir(d) {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		made = append(made, d)
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, d := range made {
+		if err := fsys.SyncDir(filepath.Dir(d)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -247,6 +247,8 @@ func (memoryFile) populate(b []byte, from, to int64)  { populate(b[from:to]) }
 func (memoryFile) reserve(string, int64, int64) error { return nil }
 func (memoryFile) close([]byte) error                 { return nil }
 
+func (memoryFile) nextData(_ string, from int64) int64 { return from }
+
 func (memoryFile) write(_ string, data, b []byte, at int64) error {
 	copy(data[at:], b)
 	return nil

@@ -110,20 +110,45 @@ func TestDirtyPages(t *testing.T) {
 
 func TestClear(t *testing.T) {
 	both(t, func(t *testing.T, fsys mfile.FS, dir string) {
-		f, err := fsys.Create(filepath.Join(dir, "f"), 7*mfile.PageSize, false)
+		f, err := fsys.Create(filepath.Join(dir, "f"), 1000*mfile.PageSize+100, false)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, f.Close()) }()
 		b := f.Data()
-		b[9], b[10], b[2*mfile.PageSize], b[len(b)-1] = 1, 1, 1, 1
-		f.Clear(10, 0)
-		require.Equal(t, []byte{1, 0}, b[9:11])
-		require.Equal(t, byte(1), b[2*mfile.PageSize], "stops at the first page of zeros")
-		f.Clear(10, 2)
-		require.Equal(t, byte(0), b[2*mfile.PageSize])
+		set := []int{10, 11, mfile.PageSize, 20*mfile.PageSize + 5, 500*mfile.PageSize + 7, 999 * mfile.PageSize, len(b) - 1}
+		for _, at := range set {
+			b[at] = 1
+		}
+		b[9] = 1
+		f.Clear(10, f.Size()-1)
 		require.Equal(t, byte(1), b[len(b)-1])
-		f.Clear(10, 100)
-		require.Equal(t, byte(0), b[len(b)-1])
+		f.Clear(10, f.Size())
+		for _, at := range set {
+			require.Zero(t, b[at], at)
+		}
 		require.Equal(t, byte(1), b[9])
+		f.Clear(f.Size(), f.Size())
+	})
+}
+
+// A file that is not trusted is flushed whole, once.
+func TestDistrust(t *testing.T) {
+	both(t, func(t *testing.T, fsys mfile.FS, dir string) {
+		var flushed []int64
+		fsys = mfile.Hooked(fsys, func(_ mfile.Op, _ string, from, to int64) error {
+			flushed = append(flushed, from, to)
+			return nil
+		})
+		f, err := fsys.Create(filepath.Join(dir, "f"), 3*mfile.PageSize, false)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, f.Close()) }()
+		f.SetWrote(10)
+		f.Distrust()
+		require.NoError(t, f.Flush())
+		require.Equal(t, f.Size(), flushed[1])
+		require.Equal(t, int64(10), f.Flushed())
+		flushed = nil
+		require.NoError(t, f.Flush())
+		require.Empty(t, flushed)
 	})
 }
 

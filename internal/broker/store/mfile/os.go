@@ -204,6 +204,8 @@ func (b *osFile) write(path string, data, p []byte, at int64) error {
 	return err
 }
 
+func (b *osFile) nextData(path string, from int64) int64 { return nextData(path, from) }
+
 func (b *osFile) sync(data []byte, from, to int64) error { return syncMapping(data, from, to) }
 
 func (b *osFile) populate(data []byte, from, to int64) { populate(data[from:to]) }

@@ -41,3 +41,21 @@ func lockFile(h *os.File) error {
 	}
 	return err
 }
+
+// nextData finds the next part of a file that is no hole. Failures only make
+// the caller look at more.
+func nextData(path string, from int64) int64 {
+	h, err := os.Open(path)
+	if err != nil {
+		return from
+	}
+	defer h.Close()
+	at, err := unix.Seek(int(h.Fd()), from, unix.SEEK_DATA)
+	switch {
+	case errors.Is(err, unix.ENXIO):
+		return 1<<63 - 1 // nothing but holes
+	case err != nil:
+		return from
+	}
+	return max(at, from)
+}

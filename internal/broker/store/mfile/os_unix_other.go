@@ -18,6 +18,9 @@ func allocate(*os.File, int64, int64) error { return nil }
 
 func populate([]byte) {}
 
+// nextData knows nothing of holes.
+func nextData(_ string, from int64) int64 { return from }
+
 // lockFile takes a record lock, which excludes other processes but not other
 // stores of this one.
 func lockFile(h *os.File) error {

@@ -21,6 +21,9 @@ type Sequence struct {
 
 	// files is replaced, never changed, so that readers need no lock.
 	files atomic.Pointer[[]*File]
+
+	names   atomic.Bool // files were made or removed since SyncNames
+	parents atomic.Bool // the directory was made since SyncNames
 }
 
 // NewSequence returns the sequence in dir without looking there.
@@ -174,7 +177,36 @@ func (s *Sequence) Create(start int64, reserve bool) (*File, error) {
 		return nil, &IOError{Op: "create", Path: path, Err: err}
 	}
 	f.start = start
+	if len(s.Files()) == 0 {
+		s.parents.Store(true)
+	}
+	s.names.Store(true)
 	return f, nil
+}
+
+// SyncNames is SyncDir if files were made or removed since the last call. If
+// the sequence had no files before, the directories up to levels above it are
+// made durable as well. It may run beside the writer.
+func (s *Sequence) SyncNames(levels int) error {
+	if !s.names.Swap(false) {
+		return nil
+	}
+	if !s.parents.Swap(false) {
+		levels = 0
+	}
+	var err error
+	for dir := s.dir; levels >= 0 && err == nil; dir, levels = filepath.Dir(dir), levels-1 {
+		err = s.fs.SyncDir(dir)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist) && len(s.Files()) == 0:
+		return nil // destroyed meanwhile
+	}
+	s.parents.Store(true)
+	s.names.Store(true)
+	return fmt.Errorf("flush directory of %s: %w", s.dir, err)
 }
 
 // SyncDir makes the presence of files durable.
@@ -204,6 +236,9 @@ func (s *Sequence) Truncate(off int64) error {
 	}
 	files := old[:keep:keep]
 	s.files.Store(&files)
+	if keep < len(old) {
+		s.names.Store(true)
+	}
 	var err error
 	for _, f := range old[keep:] {
 		err = errors.Join(err, f.Destroy())
@@ -254,7 +289,7 @@ func (s *Sequence) Destroy() error {
 func (s *Sequence) Flush() (int64, error) {
 	end := int64(0)
 	for _, f := range s.Files() {
-		if f.Flushed() < f.Wrote() {
+		if f.Flushed() < f.Wrote() || f.suspect.Load() {
 			if !f.Hold() {
 				continue // being removed
 			}

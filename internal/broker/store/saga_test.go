@@ -1,0 +1,261 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/store"
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+// seeds is how many seeds a test runs: n, or what CRASH_SEEDS says.
+func seeds(t *testing.T, n int) uint64 {
+	v := os.Getenv("CRASH_SEEDS")
+	if v == "" {
+		return uint64(n)
+	}
+	all, err := strconv.ParseUint(v, 10, 32)
+	require.NoError(t, err, "CRASH_SEEDS")
+	return all
+}
+
+// saga is the story of one store directory through several lives: what was
+// put, in the order of the log, against what is there. It runs in a bubble,
+// so that flushers work when it sleeps.
+type saga struct {
+	*store.Store
+	t     testing.TB
+	rand  *rand.Rand
+	cfg   store.Config
+	crash *mfile.Crash // cfg.FS where power can be lost
+	puts  []stored     // all that was accepted and not lost
+	story []string     // what happened, for the one who has to find out why
+
+	lives, lost int
+}
+
+// stored is one message of the oracle.
+type stored struct {
+	topic      string
+	queue      int32
+	offset     int64
+	phy, end   int64
+	body, tags string
+}
+
+// tell runs f as a saga of the given seed.
+func tell(t *testing.T, seed uint64, cfg store.Config, f func(g *saga)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		g := &saga{t: t, rand: rand.New(rand.NewPCG(seed, 1)), cfg: cfg}
+		g.crash, _ = cfg.FS.(*mfile.Crash)
+		defer func() {
+			if g.Store != nil {
+				g.Abandon()
+			}
+			if t.Failed() {
+				t.Logf("seed %d:\n%s", seed, strings.Join(g.story, "\n"))
+			}
+		}()
+		g.open()
+		f(g)
+	})
+}
+
+func (g *saga) note(format string, args ...any) {
+	g.story = append(g.story, fmt.Sprintf(format, args...))
+}
+
+func (g *saga) open() {
+	g.t.Helper()
+	s, err := store.Open(g.cfg)
+	require.NoError(g.t, err)
+	g.Store = s
+	g.lives++
+}
+
+// message makes up a message for one of a few queues.
+func (g *saga) message(size int) (*store.Message, stored) {
+	p := stored{topic: fmt.Sprintf("T%d", g.rand.IntN(3)), queue: int32(g.rand.IntN(3))}
+	p.body = fmt.Sprintf("%d-%s", len(g.puts), strings.Repeat("x", size))
+	m := message(p.topic, p.queue, p.body)
+	if g.rand.IntN(2) == 0 {
+		p.tags = fmt.Sprintf("tag%d", g.rand.IntN(5))
+		m.Properties = wire.AppendProperty(m.Properties, wire.PropTags, p.tags)
+	}
+	if g.rand.IntN(4) == 0 {
+		m.Properties = wire.AppendProperty(m.Properties, "filler", strings.Repeat("p", g.rand.IntN(1500)))
+	}
+	return m, p
+}
+
+// put stores a message and reports whether it was accepted.
+func (g *saga) put(size int) bool {
+	m, p := g.message(size)
+	res, pending := g.Put(m, nil)
+	require.False(g.t, pending)
+	if !res.Status.Stored() {
+		require.Error(g.t, res.Err)
+		g.note("put refused: %v", res.Err)
+		return false
+	}
+	p.offset, p.phy, p.end = res.QueueOffset, res.PhyOffset, res.End
+	g.note("put %s/%d at %d to %d", p.topic, p.queue, p.phy, p.end)
+	g.puts = append(g.puts, p)
+	return true
+}
+
+func (g *saga) putBatch(n int) bool {
+	m, first := g.message(0)
+	m.Properties = nil
+	var bodies []string
+	for i := range n {
+		bodies = append(bodies, fmt.Sprintf("%d-%d", len(g.puts), i))
+	}
+	m.Body = batch(bodies...)
+	res, pending := g.PutBatch(m, nil, nil)
+	require.False(g.t, pending)
+	if !res.Status.Stored() {
+		require.Error(g.t, res.Err)
+		g.note("batch refused: %v", res.Err)
+		return false
+	}
+	g.note("batch of %d %s/%d at %d to %d", n, first.topic, first.queue, res.PhyOffset, res.End)
+	ends := append(slices.Clone(res.PhyOffsets[1:]), res.End)
+	for i, body := range bodies {
+		g.puts = append(g.puts, stored{
+			topic: first.topic, queue: first.queue, body: body,
+			offset: res.QueueOffset + int64(i), phy: res.PhyOffsets[i], end: ends[i],
+		})
+	}
+	return true
+}
+
+// check compares everything that can be read with the oracle.
+func (g *saga) check() {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	require.NoError(g.t, g.WaitDispatched(ctx))
+	begin := g.Stats().MinPhy
+	want := map[string][]stored{}
+	end := int64(0)
+	for _, p := range g.puts {
+		end = p.end
+		k := fmt.Sprintf("%s/%d", p.topic, p.queue)
+		if p.phy >= begin {
+			want[k] = append(want[k], p)
+		}
+	}
+	if len(g.puts) > 0 {
+		require.Equal(g.t, end, g.logEnd(), "the log ends behind the last message")
+	}
+	r := &rig{Store: g.Store, t: g.t}
+	for _, k := range slices.Sorted(maps.Keys(want)) {
+		topic, queue := splitQueue(g.t, k)
+		all := want[k]
+		recs := r.records(topic, queue, all[0].offset)
+		require.Len(g.t, recs, len(all), k)
+		require.Equal(g.t, all[len(all)-1].offset+1, g.MaxOffset(topic, queue), k)
+		for i, p := range all {
+			require.Equal(g.t, p.offset, recs[i].QueueOffset, k)
+			require.Equal(g.t, p.phy, recs[i].PhyOffset, k)
+			require.Equal(g.t, p.body, string(recs[i].Body), k)
+			require.Equal(g.t, p.tags, recs[i].Properties.Text(wire.PropTags), k)
+		}
+		g.checkTags(topic, queue, all)
+	}
+	for _, topic := range g.Topics() {
+		for _, queue := range g.Queues(topic) {
+			if k := fmt.Sprintf("%s/%d", topic, queue); want[k] == nil {
+				require.Empty(g.t, r.records(topic, queue, g.MinOffset(topic, queue)), k)
+			}
+		}
+	}
+}
+
+// logEnd is where the log ends, but for a filler.
+func (g *saga) logEnd() int64 {
+	st := g.Stats()
+	if last := g.puts[len(g.puts)-1].end; st.MaxPhy > last && st.MaxPhy%g.cfg.CommitLogFileSize == 0 && st.MaxPhy-last < g.cfg.CommitLogFileSize {
+		return last // the next one did not fit any more and is lost
+	}
+	return st.MaxPhy
+}
+
+// checkTags reads a queue by the units' tags codes.
+func (g *saga) checkTags(topic string, queue int32, all []stored) {
+	g.t.Helper()
+	tag := fmt.Sprintf("tag%d", g.rand.IntN(5))
+	var want, got []string
+	for _, p := range all {
+		if p.tags == tag {
+			want = append(want, p.body)
+		}
+	}
+	for at := all[0].offset; ; {
+		b, res := g.Get(nil, store.GetRequest{Topic: []byte(topic), QueueID: queue, Offset: at, MaxMsgs: 32, Filter: filter{tag: tag}})
+		if res.Status != store.Found && res.Status != store.NoMatchedMessage {
+			require.Equal(g.t, store.OffsetOverflowOne, res.Status)
+			break
+		}
+		it := wire.Records(b)
+		for rec := new(wire.Record); ; {
+			ok, err := it.Next(rec)
+			require.NoError(g.t, err)
+			if !ok {
+				break
+			}
+			got = append(got, string(rec.Body))
+		}
+		require.Greater(g.t, res.NextOffset, at)
+		at = res.NextOffset
+	}
+	require.Equal(g.t, want, got, "%s/%d %s", topic, queue, tag)
+}
+
+// losePower ends this life and begins the next with what the disk has kept:
+// a prefix of the log with all that was flushed.
+func (g *saga) losePower() {
+	g.t.Helper()
+	flushed := g.Stats().Flushed
+	g.Abandon()
+	seed := g.rand.Uint64()
+	g.crash = g.crash.PowerLoss(seed)
+	g.cfg.FS = g.crash
+	g.open()
+	end := g.Stats().MaxPhy
+	g.note("power loss %d: flushed to %d, back with %d", seed, flushed, end)
+	require.GreaterOrEqual(g.t, end, flushed, "what was flushed is there")
+	keep := 0
+	for keep < len(g.puts) && g.puts[keep].end <= end {
+		keep++
+	}
+	g.lost += len(g.puts) - keep
+	g.puts = g.puts[:keep]
+	g.check()
+}
+
+// failFrom makes every file operation fail from the n-th one from now on.
+func (g *saga) failFrom(n int, err error) {
+	from := g.crash.Ops() + n
+	g.note("operations fail from %d on", from)
+	g.crash.SetFault(func(op mfile.CrashOp) error {
+		if op.N >= from {
+			return err
+		}
+		return nil
+	})
+}
