@@ -18,43 +18,57 @@ func crashConfig() store.Config {
 }
 
 // The power goes at a random file operation, or between two, several times in
-// the life of a store. What was flushed is there, what is there is a prefix of
-// the log, and every queue is a picture of it.
+// the life of a store. What was flushed is there, with synchronous flush that
+// is all that was acknowledged; what is there is a prefix of the log, and every
+// queue is a picture of it.
 func TestPowerLoss(t *testing.T) {
-	lives, lost := 0, 0
-	n := seeds(t, 50)
-	for seed := range n {
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			tell(t, seed, crashConfig(), func(g *saga) {
-				for range 4 {
-					for range 20 + g.rand.IntN(60) {
-						switch g.rand.IntN(20) {
-						case 0:
-							g.putBatch(1 + g.rand.IntN(30))
-						case 1:
-							time.Sleep(time.Duration(g.rand.IntN(15_000)) * time.Millisecond)
-						case 2:
-							if g.rand.IntN(3) == 0 {
-								time.Sleep(2 * time.Minute)
-							}
-						default:
-							g.put(g.rand.IntN(3000))
+	for _, syncFlush := range []bool{false, true} {
+		t.Run(fmt.Sprintf("sync=%v", syncFlush), func(t *testing.T) {
+			lives, lost, kept := 0, 0, 0
+			n := seeds(t, 50)
+			for seed := range n {
+				t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+					cfg := crashConfig()
+					cfg.SyncFlush = syncFlush
+					tell(t, seed, cfg, func(g *saga) {
+						for range 4 {
+							g.liveAndLosePower()
 						}
-					}
-					if g.rand.IntN(3) > 0 {
-						g.failFrom(1+g.rand.IntN(40), syscall.EIO)
-						for i := 0; i < 40 && g.put(g.rand.IntN(3000)); i++ {
-							if g.rand.IntN(10) == 0 {
-								time.Sleep(12 * time.Second)
-							}
-						}
-					}
-					g.losePower()
-				}
-				lives += g.lives
-				lost += g.lost
-			})
+						lives += g.lives
+						lost += g.lost
+						kept += len(g.puts)
+					})
+				})
+			}
+			t.Logf("%d seeds, %d lives, %d messages kept, %d lost that were not flushed", n, lives, kept, lost)
 		})
 	}
-	t.Logf("%d seeds, %d lives, %d messages that were not flushed are lost", n, lives, lost)
+}
+
+func (g *saga) liveAndLosePower() {
+	for range 20 + g.rand.IntN(60) {
+		switch g.rand.IntN(20) {
+		case 0:
+			g.putBatch(1 + g.rand.IntN(30))
+		case 1:
+			time.Sleep(time.Duration(g.rand.IntN(15_000)) * time.Millisecond)
+		case 2:
+			if g.rand.IntN(3) == 0 {
+				time.Sleep(2 * time.Minute)
+			}
+		case 3, 4:
+			g.wait()
+		default:
+			g.put(g.rand.IntN(3000))
+		}
+	}
+	if g.rand.IntN(3) > 0 {
+		g.failFrom(1+g.rand.IntN(40), syscall.EIO)
+		for i := 0; i < 40 && g.put(g.rand.IntN(3000)); i++ {
+			if g.rand.IntN(10) == 0 {
+				time.Sleep(12 * time.Second)
+			}
+		}
+	}
+	g.losePower()
 }

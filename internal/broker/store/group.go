@@ -23,6 +23,7 @@ type group struct {
 	parts []part // of b, one per file
 	// end is the log's end after the group, storeTime that of its last record.
 	end, storeTime int64
+	begun          bool // the flusher has been woken for it
 }
 
 // part is b[from:to] of a group, the next bytes of a file.
@@ -33,6 +34,14 @@ type part struct {
 }
 
 func (g *group) empty() bool { return len(g.b) == 0 }
+
+// begin reports whether the flusher must be woken for the group: that is so
+// once, with the first record. (A filler may have been there before it.)
+func (g *group) begin() bool {
+	first := !g.begun
+	g.begun = true
+	return first
+}
 
 // full reports whether a group takes no further n bytes. An empty one takes
 // everything.
@@ -82,7 +91,7 @@ func (g *group) reset() {
 		p.f.Release()
 	}
 	clear(g.parts)
-	g.b, g.parts = g.b[:0], g.parts[:0]
+	g.b, g.parts, g.begun = g.b[:0], g.parts[:0], false
 	if cap(g.b) > keepGroup {
 		g.b = nil
 	}

@@ -158,8 +158,8 @@ func (s *Store) append(m *Message, b []byte, n int64, phy []int64, w Waiter) (Pu
 		}
 		if s.sync != nil {
 			waits := w != nil && !m.NoWait
-			begun := s.log.group.empty()
 			r.End = s.log.write(b, r.StoreTime)
+			begun := s.log.group.begin()
 			if waits {
 				s.sync.waiters.add(waiting{end: r.End, since: now.Sub(s.opened) + 1, res: r, w: w})
 			}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,12 +37,17 @@ func seeds(t *testing.T, n int) uint64 {
 // so that flushers work when it sleeps.
 type saga struct {
 	*store.Store
-	t     testing.TB
-	rand  *rand.Rand
-	cfg   store.Config
-	crash *mfile.Crash // cfg.FS where power can be lost
-	puts  []stored     // all that was accepted and not lost
-	story []string     // what happened, for the one who has to find out why
+	t       testing.TB
+	rand    *rand.Rand
+	cfg     store.Config
+	crash   *mfile.Crash // cfg.FS where power can be lost
+	puts    []stored     // all that was accepted and not lost
+	acked   int64        // log position up to which it must survive a power loss
+	n       int          // messages made up
+	failing bool         // operations may fail
+
+	told  told
+	story []string // what happened, for the one who has to find out why
 
 	lives, lost int
 }
@@ -89,7 +95,8 @@ func (g *saga) open() {
 // message makes up a message for one of a few queues.
 func (g *saga) message(size int) (*store.Message, stored) {
 	p := stored{topic: fmt.Sprintf("T%d", g.rand.IntN(3)), queue: int32(g.rand.IntN(3))}
-	p.body = fmt.Sprintf("%d-%s", len(g.puts), strings.Repeat("x", size))
+	g.n++
+	p.body = fmt.Sprintf("%d-%s", g.n, strings.Repeat("x", size))
 	m := message(p.topic, p.queue, p.body)
 	if g.rand.IntN(2) == 0 {
 		p.tags = fmt.Sprintf("tag%d", g.rand.IntN(5))
@@ -101,51 +108,100 @@ func (g *saga) message(size int) (*store.Message, stored) {
 	return m, p
 }
 
-// put stores a message and reports whether it was accepted.
+// told takes what the store says later, in the order of the log.
+type told struct {
+	mu  sync.Mutex
+	got []toldOne
+}
+
+type toldOne struct {
+	res   store.PutResult
+	parts []stored
+}
+
+// waiter is one message, or batch, that waits for its answer.
+type waiter struct {
+	to    *told
+	parts []stored
+}
+
+// Stored implements [store.Waiter].
+func (w waiter) Stored(r store.PutResult) {
+	w.to.mu.Lock()
+	defer w.to.mu.Unlock()
+	w.to.got = append(w.to.got, toldOne{r, w.parts})
+}
+
+// put stores a message and reports whether it was accepted. With synchronous
+// flush that is known after the next wait.
 func (g *saga) put(size int) bool {
 	m, p := g.message(size)
-	res, pending := g.Put(m, nil)
-	require.False(g.t, pending)
-	if !res.Status.Stored() {
-		require.Error(g.t, res.Err)
-		g.note("put refused: %v", res.Err)
-		return false
-	}
-	p.offset, p.phy, p.end = res.QueueOffset, res.PhyOffset, res.End
-	g.note("put %s/%d at %d to %d", p.topic, p.queue, p.phy, p.end)
-	g.puts = append(g.puts, p)
-	return true
+	res, pending := g.Put(m, waiter{&g.told, []stored{p}})
+	return g.took(res, pending, []stored{p})
 }
 
 func (g *saga) putBatch(n int) bool {
 	m, first := g.message(0)
 	m.Properties = nil
 	var bodies []string
+	var parts []stored
 	for i := range n {
-		bodies = append(bodies, fmt.Sprintf("%d-%d", len(g.puts), i))
+		first.body, first.tags = fmt.Sprintf("%d-%d", g.n, i), ""
+		bodies, parts = append(bodies, first.body), append(parts, first)
 	}
 	m.Body = batch(bodies...)
-	res, pending := g.PutBatch(m, nil, nil)
-	require.False(g.t, pending)
+	res, pending := g.PutBatch(m, []int64{}, waiter{&g.told, parts})
+	return g.took(res, pending, parts)
+}
+
+func (g *saga) took(res store.PutResult, pending bool, parts []stored) bool {
+	if pending {
+		return true
+	}
 	if !res.Status.Stored() {
 		require.Error(g.t, res.Err)
-		g.note("batch refused: %v", res.Err)
+		g.note("refused: %v", res.Err)
 		return false
 	}
-	g.note("batch of %d %s/%d at %d to %d", n, first.topic, first.queue, res.PhyOffset, res.End)
-	ends := append(slices.Clone(res.PhyOffsets[1:]), res.End)
-	for i, body := range bodies {
-		g.puts = append(g.puts, stored{
-			topic: first.topic, queue: first.queue, body: body,
-			offset: res.QueueOffset + int64(i), phy: res.PhyOffsets[i], end: ends[i],
-		})
-	}
+	g.add(res, parts)
 	return true
+}
+
+// add notes what has a place in the log.
+func (g *saga) add(res store.PutResult, parts []stored) {
+	phy := append(res.PhyOffsets, res.End)
+	if len(parts) == 1 && len(res.PhyOffsets) == 0 {
+		phy = []int64{res.PhyOffset, res.End}
+	}
+	for i, p := range parts {
+		p.offset, p.phy, p.end = res.QueueOffset+int64(i), phy[i], phy[i+1]
+		g.note("%s/%d %d at %d to %d: %v", p.topic, p.queue, p.offset, p.phy, p.end, res.Status)
+		g.puts = append(g.puts, p)
+	}
+	if g.cfg.SyncFlush && res.Status == store.PutOK {
+		g.acked = res.End
+	}
+	require.True(g.t, res.Status == store.PutOK || g.failing, "%v: %v", res.Status, res.Err)
+}
+
+// wait takes the answers that have come.
+func (g *saga) wait() {
+	if !g.cfg.SyncFlush {
+		return
+	}
+	synctest.Wait()
+	g.told.mu.Lock()
+	defer g.told.mu.Unlock()
+	for _, a := range g.told.got {
+		g.add(a.res, a.parts)
+	}
+	g.told.got = nil
 }
 
 // check compares everything that can be read with the oracle.
 func (g *saga) check() {
 	g.t.Helper()
+	g.wait()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	require.NoError(g.t, g.WaitDispatched(ctx))
@@ -230,8 +286,11 @@ func (g *saga) checkTags(topic string, queue int32, all []stored) {
 // a prefix of the log with all that was flushed.
 func (g *saga) losePower() {
 	g.t.Helper()
-	flushed := g.Stats().Flushed
+	g.wait()
+	g.failing = true
+	flushed := max(g.Stats().Flushed, g.acked)
 	g.Abandon()
+	g.wait() // those who still waited were told that nobody knows
 	seed := g.rand.Uint64()
 	g.crash = g.crash.PowerLoss(seed)
 	g.cfg.FS = g.crash
@@ -245,11 +304,14 @@ func (g *saga) losePower() {
 	}
 	g.lost += len(g.puts) - keep
 	g.puts = g.puts[:keep]
+	g.acked, g.failing = 0, false
 	g.check()
 }
 
 // failFrom makes every file operation fail from the n-th one from now on.
 func (g *saga) failFrom(n int, err error) {
+	g.wait()
+	g.failing = true
 	from := g.crash.Ops() + n
 	g.note("operations fail from %d on", from)
 	g.crash.SetFault(func(op mfile.CrashOp) error {
