@@ -40,6 +40,7 @@ type cleaning struct {
 	rounds chan chan struct{} // the same for a run
 	extra  atomic.Int32       // runs in which the hour does not count
 
+	logFails  bool        // the log has no room to go on
 	hung      *mfile.File // out of the log but still in the directory
 	hungSince time.Time   // or since the last attempt
 
@@ -67,6 +68,7 @@ func (c *cleaning) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-c.tick:
+			c.watchLog()
 			c.round(ctx)
 		case <-c.wake:
 			c.round(ctx)
@@ -97,6 +99,24 @@ func (c *cleaning) pause(ctx context.Context, d time.Duration) bool {
 			c.disks.look()
 			close(done)
 		}
+	}
+}
+
+// watchLog tells the operator when the log cannot get its next file, which
+// otherwise only clients see.
+func (c *cleaning) watchLog() {
+	l := c.s.log
+	l.mu.Lock()
+	err := l.nextErr
+	l.mu.Unlock()
+	if errors.Is(err, errClosed) || (err != nil) == c.logFails {
+		return
+	}
+	c.logFails = err != nil
+	if c.logFails {
+		c.s.cfg.Logger.Error("messages cannot be stored", "err", err)
+	} else {
+		c.s.cfg.Logger.Info("there is room for messages again")
 	}
 }
 

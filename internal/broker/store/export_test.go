@@ -23,6 +23,9 @@ func (s *Store) DropFirstLogFile() error {
 	return s.log.seq.RemoveFirst()
 }
 
+// FlushLog flushes the commit log alone.
+func (s *Store) FlushLog() error { return s.flushLog() }
+
 // CleanNow runs the cleaner and waits for its end.
 func (s *Store) CleanNow(ctx context.Context) error { return s.ask(ctx, s.cleaning.rounds) }
 

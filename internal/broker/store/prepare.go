@@ -63,11 +63,11 @@ func (l *commitLog) needsFile() (start int64, ok, urgent bool) {
 func (l *commitLog) createFile(start int64) (*mfile.File, error) {
 	f, err := l.seq.Create(start, true)
 	if err != nil {
-		return nil, fmt.Errorf("store: no next commit log file: %w", err)
+		return nil, fmt.Errorf("store: no commit log file at log position %d: %w", start, err)
 	}
 	if err := l.seq.SyncDir(); err != nil {
 		_ = f.Destroy()
-		return nil, fmt.Errorf("store: no next commit log file: %w", err)
+		return nil, fmt.Errorf("store: no commit log file at log position %d: %w", start, err)
 	}
 	return f, nil
 }
