@@ -295,3 +295,59 @@ func TestRebuildWithFillers(t *testing.T) {
 	q.CorrectMin(0)
 	holds(t, q, 5, 6)
 }
+
+// filledQueue has n units of records of 10 bytes, from queue offset first on.
+func filledQueue(t *testing.T, fsys mfile.FS, dir string, first, n int64) *cq.Queue {
+	t.Helper()
+	q := cq.New(fsys, dir, 4*cq.UnitSize)
+	for i := range n {
+		out, err := q.Append(first+i, cq.Unit{Phy: i * 10, Size: 10})
+		require.NoError(t, err)
+		require.Equal(t, cq.Appended, out)
+	}
+	return q
+}
+
+func TestMinimumFollowsTheLog(t *testing.T) {
+	for _, first := range []int64{0, 4, 6} {
+		for logMin := int64(0); logMin <= 120; logMin++ {
+			q := filledQueue(t, mfile.NewMemory(), "q", first, 10)
+			q.CorrectMin(logMin)
+			want := first + min((logMin+9)/10, 10)
+			require.Equal(t, want, q.Min(), "from %d, log from %d", first, logMin)
+			q.CorrectMin(0)
+			require.Equal(t, want, q.Min(), "never back")
+			require.Equal(t, first+10, q.Max())
+		}
+	}
+	empty := cq.New(mfile.NewMemory(), "q", 4*cq.UnitSize)
+	empty.CorrectMin(100)
+	require.Zero(t, empty.Min())
+}
+
+func TestFirstFileExpires(t *testing.T) {
+	fsys := mfile.NewMemory()
+	q := filledQueue(t, fsys, "q", 6, 10) // units 6,7 | 8 to 11 | 12 to 15
+	require.Len(t, q.Files(), 3)
+	require.False(t, q.FirstExpired(10), "record 1 is still there")
+	require.True(t, q.FirstExpired(11))
+	require.NoError(t, q.RemoveFirst())
+	require.Equal(t, int64(8), q.Min())
+	require.False(t, q.FirstExpired(50))
+	require.True(t, q.FirstExpired(51))
+	require.NoError(t, q.RemoveFirst())
+	require.NoError(t, q.SyncDir())
+	require.False(t, q.FirstExpired(1000), "the last one never")
+	require.NoError(t, q.RemoveFirst())
+	require.Len(t, q.Files(), 1)
+	q.CorrectMin(1000)
+	require.Equal(t, int64(16), q.Min())
+	require.NoError(t, q.Close())
+
+	q, err := cq.Open(fsys, "q", 4*cq.UnitSize)
+	require.NoError(t, err)
+	require.NoError(t, q.Recover())
+	require.Equal(t, int64(12), q.Min())
+	require.Equal(t, int64(16), q.Max(), "numbers go on")
+	require.NoError(t, q.Close())
+}
