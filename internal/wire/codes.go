@@ -58,12 +58,14 @@ const (
 	ReqQueryConsumeTimeSpan             int32 = 303    // QUERY_CONSUME_TIME_SPAN
 	ReqGetSystemTopicListFromNS         int32 = 304    // GET_SYSTEM_TOPIC_LIST_FROM_NS
 	ReqGetSystemTopicListFromBroker     int32 = 305    // GET_SYSTEM_TOPIC_LIST_FROM_BROKER
+	ReqCleanExpiredConsumeQueue         int32 = 306    // CLEAN_EXPIRED_CONSUMEQUEUE
 	ReqGetConsumerRunningInfo           int32 = 307    // GET_CONSUMER_RUNNING_INFO
 	ReqConsumeMessageDirectly           int32 = 309    // CONSUME_MESSAGE_DIRECTLY
 	ReqSendMessageV2                    int32 = 310    // SEND_MESSAGE_V2
 	ReqGetUnitTopicList                 int32 = 311    // GET_UNIT_TOPIC_LIST
 	ReqGetHasUnitSubTopicList           int32 = 312    // GET_HAS_UNIT_SUB_TOPIC_LIST
 	ReqGetHasUnitSubUnunitTopicList     int32 = 313    // GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST
+	ReqCleanUnusedTopic                 int32 = 316    // CLEAN_UNUSED_TOPIC
 	ReqUpdateNameServerConfig           int32 = 318    // UPDATE_NAMESRV_CONFIG
 	ReqGetNameServerConfig              int32 = 319    // GET_NAMESRV_CONFIG
 	ReqSendBatchMessage                 int32 = 320    // SEND_BATCH_MESSAGE
@@ -73,6 +75,7 @@ const (
 	ReqPushReplyMessageToClient         int32 = 326    // PUSH_REPLY_MESSAGE_TO_CLIENT
 	ReqAddWritePermOfBroker             int32 = 327    // ADD_WRITE_PERM_OF_BROKER
 	ReqGetAllProducerInfo               int32 = 328    // GET_ALL_PRODUCER_INFO
+	ReqDeleteExpiredCommitLog           int32 = 329    // DELETE_EXPIRED_COMMITLOG
 	ReqGetTopicConfig                   int32 = 351    // GET_TOPIC_CONFIG
 	ReqGetSubscriptiongroupConfig       int32 = 352    // GET_SUBSCRIPTIONGROUP_CONFIG
 	ReqLitePullMessage                  int32 = 361    // LITE_PULL_MESSAGE
@@ -246,6 +249,8 @@ func RequestName(code int32) string {
 		return "GET_SYSTEM_TOPIC_LIST_FROM_NS"
 	case ReqGetSystemTopicListFromBroker:
 		return "GET_SYSTEM_TOPIC_LIST_FROM_BROKER"
+	case ReqCleanExpiredConsumeQueue:
+		return "CLEAN_EXPIRED_CONSUMEQUEUE"
 	case ReqGetConsumerRunningInfo:
 		return "GET_CONSUMER_RUNNING_INFO"
 	case ReqConsumeMessageDirectly:
@@ -258,6 +263,8 @@ func RequestName(code int32) string {
 		return "GET_HAS_UNIT_SUB_TOPIC_LIST"
 	case ReqGetHasUnitSubUnunitTopicList:
 		return "GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST"
+	case ReqCleanUnusedTopic:
+		return "CLEAN_UNUSED_TOPIC"
 	case ReqUpdateNameServerConfig:
 		return "UPDATE_NAMESRV_CONFIG"
 	case ReqGetNameServerConfig:
@@ -276,6 +283,8 @@ func RequestName(code int32) string {
 		return "ADD_WRITE_PERM_OF_BROKER"
 	case ReqGetAllProducerInfo:
 		return "GET_ALL_PRODUCER_INFO"
+	case ReqDeleteExpiredCommitLog:
+		return "DELETE_EXPIRED_COMMITLOG"
 	case ReqGetTopicConfig:
 		return "GET_TOPIC_CONFIG"
 	case ReqGetSubscriptiongroupConfig:
