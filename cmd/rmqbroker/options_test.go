@@ -89,7 +89,7 @@ maxMessageSize=1024
 flushDiskType=async_flush
 flushIntervalCommitLog=250
 brokerRole=ASYNC_MASTER
-deleteWhen=04
+warmMapedFileEnable=true
 `))
 	b := o.broker
 	require.Equal(t, "C1", b.Cluster)
@@ -101,7 +101,7 @@ deleteWhen=04
 	require.EqualValues(t, 4, b.Permission)
 	require.Equal(t, 1024, b.Store.MaxMessageSize)
 	require.Len(t, o.warnings, 1)
-	require.Contains(t, o.warnings[0], "line 16: deleteWhen has no effect")
+	require.Contains(t, o.warnings[0], "line 16: warmMapedFileEnable has no effect")
 }
 
 func TestCommitLogFolder(t *testing.T) {

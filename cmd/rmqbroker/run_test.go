@@ -139,10 +139,10 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestWarningsAreLogged(t *testing.T) {
-	conf := confFile(t, "fileReservedTime=48\n")
+	conf := confFile(t, "warmMapedFileEnable=true\n")
 	stdout, stderr, signals, code := launch(t, "-namesrv-listen", "127.0.0.1:0", "-listen", "127.0.0.1:0", "-store", t.TempDir(), "-c", conf)
 	awaitReady(t, stdout)
 	signals <- os.Interrupt
 	require.Equal(t, exitOK, <-code)
-	require.Contains(t, stderr.String(), "fileReservedTime has no effect")
+	require.Contains(t, stderr.String(), "warmMapedFileEnable has no effect")
 }

@@ -76,6 +76,29 @@ func settings() []setting {
 		millis("flushIntervalConsumeQueue", func(c *Config) *time.Duration { return &c.Store.QueueFlushInterval }),
 		number("flushConsumeQueueLeastPages", func(c *Config) *int { return &c.Store.QueueFlushLeastPages }),
 		millis("flushConsumeQueueThoroughInterval", func(c *Config) *time.Duration { return &c.Store.QueueFlushThorough }),
+		{"deleteWhen", func(c *Config) string { return formatHours(c.Store.DeleteHours) }, setHours},
+		{"fileReservedTime", func(c *Config) string { return strconv.Itoa(int(c.Store.FileReserved / time.Hour)) }, func(c *Config, v string) error {
+			n, err := strconv.Atoi(v)
+			if err == nil && (n < 1 || n > maxReservedHours) {
+				err = fmt.Errorf("1 to %d hours", maxReservedHours)
+			}
+			c.Store.FileReserved = time.Duration(n) * time.Hour
+			return err
+		}},
+		millis("cleanResourceInterval", func(c *Config) *time.Duration { return &c.Store.CleanInterval }),
+		number("deleteFileBatchMax", func(c *Config) *int { return &c.Store.DeleteBatch }),
+		millis("deleteCommitLogFilesInterval", func(c *Config) *time.Duration { return &c.Store.DeleteInterval }),
+		millis("deleteConsumeQueueFilesInterval", func(c *Config) *time.Duration { return &c.Store.DeleteQueueInterval }),
+		millis("destroyMapedFileIntervalForcibly", func(c *Config) *time.Duration { return &c.Store.DeleteRetry }),
+		percent("diskMaxUsedSpaceRatio", func(c *Config) *int { return &c.Store.DiskMaxPercent }),
+		percent("diskSpaceCleanForciblyRatio", func(c *Config) *int { return &c.Store.DiskCleanPercent }),
+		percent("diskSpaceWarningLevelRatio", func(c *Config) *int { return &c.Store.DiskFullPercent }),
+		{"cleanFileForciblyEnable", func(c *Config) string { return strconv.FormatBool(!c.Store.NoForcedClean) }, func(c *Config, v string) error {
+			on := false
+			err := boolean("", func(*Config) *bool { return &on }).set(c, v)
+			c.Store.NoForcedClean = !on
+			return err
+		}},
 		number("maxTransferBytesOnMessageInMemory", func(c *Config) *int { return &c.Store.MemoryTransferBytes }),
 		number("maxTransferCountOnMessageInMemory", func(c *Config) *int { return &c.Store.MemoryTransferCount }),
 		number("maxTransferBytesOnMessageInDisk", func(c *Config) *int { return &c.Store.DiskTransferBytes }),
@@ -162,6 +185,57 @@ func number[T int | int32 | int64](key string, field func(*Config) *T) setting {
 		*field(c) = T(n)
 		return err
 	}}
+}
+
+// maxReservedHours is more than a life and still a time.Duration.
+const maxReservedHours = 1_000_000
+
+// percent is a share of a disk. Apache silently takes its own limits for values
+// outside of them (10 to 95, 30 to 85, 35 to 90).
+func percent(key string, field func(*Config) *int) setting {
+	s := number(key, field)
+	set := s.set
+	s.set = func(c *Config, v string) error {
+		if err := set(c, v); err != nil {
+			return err
+		}
+		if n := *field(c); n < 1 || n > 100 {
+			return errors.New("1 to 100 percent; 100 switches it off")
+		}
+		return nil
+	}
+	return s
+}
+
+// setHours reads deleteWhen: hours of the day with semicolons between.
+func setHours(c *Config, v string) error {
+	var hours []int
+	for part := range strings.SplitSeq(v, ";") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 || n > 23 {
+			return errors.New("hours of the day from 00 to 23 are needed, with ; between")
+		}
+		hours = append(hours, n)
+	}
+	if hours == nil {
+		return errors.New("at least one hour of the day is needed")
+	}
+	c.Store.DeleteHours = hours
+	return nil
+}
+
+func formatHours(hours []int) string {
+	var b []byte
+	for i, h := range hours {
+		if i > 0 {
+			b = append(b, ';')
+		}
+		b = fmt.Appendf(b, "%02d", h)
+	}
+	return string(b)
 }
 
 func millis(key string, field func(*Config) *time.Duration) setting {

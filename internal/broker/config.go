@@ -147,6 +147,18 @@ func storeDefaults(c store.Config) store.Config {
 	def(&c.QueueFlushInterval, time.Second)
 	def(&c.QueueFlushLeastPages, 2)
 	def(&c.QueueFlushThorough, time.Minute)
+	def(&c.FileReserved, 72*time.Hour)
+	def(&c.CleanInterval, 10*time.Second)
+	def(&c.DeleteBatch, 10)
+	def(&c.DeleteInterval, 100*time.Millisecond)
+	def(&c.DeleteQueueInterval, 100*time.Millisecond)
+	def(&c.DeleteRetry, 120*time.Second)
+	def(&c.DiskMaxPercent, 75)
+	def(&c.DiskCleanPercent, 85)
+	def(&c.DiskFullPercent, 90)
+	if c.DeleteHours == nil {
+		c.DeleteHours = []int{4}
+	}
 	def(&c.MemoryTransferBytes, 256<<10)
 	def(&c.MemoryTransferCount, 32)
 	def(&c.DiskTransferBytes, 64<<10)

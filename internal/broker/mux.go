@@ -58,6 +58,10 @@ func (b *Broker) routes() []served {
 
 		{wire.ReqInvokeBrokerToResetOffset, worker, b.handleResetOffset},
 
+		{wire.ReqCleanExpiredConsumeQueue, worker, b.handleCleanQueues},
+		{wire.ReqCleanUnusedTopic, worker, b.handleCleanTopics},
+		{wire.ReqDeleteExpiredCommitLog, worker, b.handleCleanLog},
+
 		{wire.ReqGetBrokerConfig, worker, b.handleBrokerConfig},
 		{wire.ReqGetBrokerRuntimeInfo, worker, b.handleRuntimeInfo},
 		{wire.ReqViewMessageByID, worker, b.handleView},

@@ -129,11 +129,11 @@ defaultTopicQueueNums=4
 registerNameServerPeriod=10000
 startAcceptSendRequestTimeStamp=1000
 serverChannelMaxIdleTimeSeconds=60
-deleteWhen=04
-fileReservedTime=48
+warmMapedFileEnable=true
+redeleteHangedFileInterval=60000
 `)
 	require.NoError(t, err)
-	require.Equal(t, []string{"deleteWhen", "fileReservedTime"}, unknown)
+	require.Equal(t, []string{"warmMapedFileEnable", "redeleteHangedFileInterval"}, unknown)
 	require.Equal(t, "Cluster-X", c.Cluster)
 	require.Equal(t, "0.0.0.0:20911", c.Listen)
 	require.Equal(t, "192.0.2.1:20911", c.AdvertiseAddr)
@@ -144,9 +144,11 @@ fileReservedTime=48
 	require.Equal(t, time.UnixMilli(1000), c.AcceptSendFrom)
 	require.Equal(t, time.Minute, c.IdleTimeout)
 
+	full, err := c.withDefaults()
+	require.NoError(t, err)
 	for _, s := range settings() { // what is listed can be read back
 		again := DefaultConfig()
-		known, err := again.Set(s.key, s.get(&c))
+		known, err := again.Set(s.key, s.get(&full))
 		require.NoError(t, err, s.key)
 		require.True(t, known)
 	}

@@ -34,7 +34,7 @@ func (b *Broker) runtimeInfo() map[string]string {
 	s := &b.stats
 	puts, putBytes, gets := s.putCount.Load(), s.putBytes.Load(), s.getCount.Load()
 	itoa := func(n int64) string { return strconv.FormatInt(n, 10) }
-	ratio := strconv.FormatFloat(st.DiskUsed(), 'f', 2, 64)
+	ratio := func(used float64) string { return strconv.FormatFloat(used, 'f', 2, 64) }
 	average := 0.0
 	if puts > 0 {
 		average = float64(putBytes) / float64(puts)
@@ -64,7 +64,8 @@ func (b *Broker) runtimeInfo() map[string]string {
 		"commitLogMinOffset": itoa(st.MinPhy), "commitLogMaxOffset": itoa(st.MaxPhy), "dispatchBehindBytes": itoa(st.DispatchBehind),
 		"dispatchMaxBuffer": "0", "remainHowManyDataToFlush": itoa(st.MaxPhy-st.Flushed) + " B",
 		"remainTransientStoreBufferNumbs": "2147483647",
-		"commitLogDiskRatio":              ratio, "consumeQueueDiskRatio": ratio, "commitLogDiskRatio_" + b.cfg.Store.Dir: ratio,
+		"commitLogDiskRatio":              ratio(st.LogDiskUsed), "consumeQueueDiskRatio": ratio(st.QueueDiskUsed),
+		"commitLogDiskRatio_" + b.cfg.Store.Dir: ratio(st.LogDiskUsed),
 		"commitLogDirCapacity": fmt.Sprintf("Total : %.1f GiB, Free : %.1f GiB.",
 			float64(st.DiskTotal)/(1<<30), float64(st.DiskAvailable)/(1<<30)),
 		"earliestMessageTimeStamp": itoa(b.earliest()), "pageCacheLockTimeMills": "0",

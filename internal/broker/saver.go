@@ -22,6 +22,10 @@ type saver struct {
 	topicTable  *topics.Table
 	groupTable  *groups.Table
 	offsetTable *offsets.Table
+
+	// Tables that could not be saved are tried again with the offsets, which
+	// are looked at every few seconds. Both belong to run.
+	unsavedTopics, unsavedGroups bool
 }
 
 // load reads all tables.
@@ -50,6 +54,12 @@ func (s *saver) run(ctx context.Context) {
 			s.round(s.groups, s.saveGroups)
 		case <-s.offsets.wake:
 			s.round(s.offsets, s.saveOffsets)
+			if s.unsavedTopics {
+				s.topics.ask()
+			}
+			if s.unsavedGroups {
+				s.groups.ask()
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -62,19 +72,21 @@ func (s *saver) round(w *work, save func()) {
 	w.end(seq)
 }
 
-func (s *saver) saveTopics() { s.save(topics.File, s.topicTable.Encode()) }
-func (s *saver) saveGroups() { s.save(groups.File, s.groupTable.Encode()) }
+func (s *saver) saveTopics() { s.unsavedTopics = !s.save(topics.File, s.topicTable.Encode()) }
+func (s *saver) saveGroups() { s.unsavedGroups = !s.save(groups.File, s.groupTable.Encode()) }
 
 func (s *saver) saveOffsets() {
-	if s.offsetTable.TakeChanged() {
-		s.save(offsets.File, s.offsetTable.Encode())
+	if s.offsetTable.TakeChanged() && !s.save(offsets.File, s.offsetTable.Encode()) {
+		s.offsetTable.NotSaved()
 	}
 }
 
-func (s *saver) save(file string, doc []byte) {
-	if err := persist.Save(s.files, file, persist.Indent(doc)); err != nil {
-		s.log.Error("table not saved, a restart would lose its changes", "file", file, "err", err)
+func (s *saver) save(file string, doc []byte) bool {
+	err := persist.Save(s.files, file, persist.Indent(doc))
+	if err != nil {
+		s.log.Error("table not saved, a restart would lose its changes; trying again", "file", file, "err", err)
 	}
+	return err == nil
 }
 
 // all writes everything, at the broker's end.

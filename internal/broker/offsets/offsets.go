@@ -213,6 +213,13 @@ func (t *Table) TakeChanged() bool {
 	return c
 }
 
+// NotSaved takes a TakeChanged back: what it told about is not on the disk.
+func (t *Table) NotSaved() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changed = true
+}
+
 // Snapshot is the committed offsets as one state.
 func (t *Table) Snapshot() wire.ConsumerOffsets {
 	t.mu.Lock()

@@ -32,6 +32,8 @@ func TestCommitGoesBothWays(t *testing.T) {
 	require.True(t, table.TakeChanged())
 	require.True(t, table.Commit(group, topic, 0, 0))
 	require.False(t, table.TakeChanged(), "the same offset again is no change")
+	table.NotSaved()
+	require.True(t, table.TakeChanged())
 }
 
 func TestResetIsToldOnceAndSwallowsCommits(t *testing.T) {
