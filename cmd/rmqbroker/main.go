@@ -39,6 +39,9 @@ func main() {
 
 // run is the program. The first signal stops it cleanly, the second at once.
 func run(args []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
+	if len(args) > 0 && args[0] == "store" {
+		return storeMain(args[1:], stdout, stderr, signals)
+	}
 	o, err := parse(args, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

@@ -26,6 +26,7 @@ const usage = `rmqbroker runs a RocketMQ broker, by default with a name server o
 Clients, brokers and tools of Apache RocketMQ can use it.
 
 Usage: rmqbroker [flags]
+       rmqbroker store check|dump|stats DIR   read a store; see rmqbroker store -h
 
 Without flags it starts a name server on 127.0.0.1:9876 and a broker on
 127.0.0.1:10911, creates topics when they are first used, and keeps its data in

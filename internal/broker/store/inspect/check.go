@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/gorocketmq/rocketmq/internal/broker/store/cq"
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
@@ -26,9 +27,10 @@ type checker struct {
 	report func(Finding)
 	sum    Summary
 
-	aborted bool // in use, or not stopped cleanly
-	stamps  [5]int64
-	stamped bool // stamps are from a checkpoint file
+	aborted  bool // in use, or not stopped cleanly
+	extended bool // consume queues have extensions
+	stamps   [5]int64
+	stamped  bool // stamps are from a checkpoint file
 
 	queues  map[queueKey]*queue
 	log     *logScan
@@ -47,30 +49,31 @@ func (d *Dir) Check(ctx context.Context, report func(Finding)) (Summary, error) 
 	dir := *d
 	dir.stop = ctx.Err
 	c := &checker{Dir: &dir, report: report, queues: map[queueKey]*queue{}, orphans: map[queueKey]*run{}}
-	c.aborted = d.exists("abort")
+	c.aborted, c.extended = d.exists("abort"), d.exists("consumequeue_ext")
 	if c.aborted {
 		c.sum.Files++
 		c.note("abort", whole, "a broker has the store open, or it was not stopped cleanly")
 	}
 	c.checkpoint()
 	c.config()
-	// Queues before the log: what a running broker adds meanwhile has its
-	// record before its unit.
+	// Queues and index before the log: what a running broker adds meanwhile has
+	// its record before its unit and its entries.
 	if err := c.openQueues(); err != nil {
 		return c.sum, err
 	}
-	if err := c.openLog(); err != nil {
-		return c.sum, err
-	}
+	begin := c.logBegin()
 	for _, k := range c.sortedQueues() {
 		if err := ctx.Err(); err != nil {
 			return c.sum, err
 		}
 		q := c.queues[k]
-		q.bound(c.log.begin)
+		q.bound(begin)
 		q.tail()
 	}
 	c.openIndex()
+	if err := c.openLog(); err != nil {
+		return c.sum, err
+	}
 	if err := c.log.run(c.visit); err != nil {
 		return c.sum, err
 	}
@@ -193,6 +196,17 @@ func orGuess(set, guess, def int64) int64 {
 		return guess
 	}
 	return def
+}
+
+// logBegin is where the log's oldest file starts.
+func (c *checker) logBegin() int64 {
+	es, _ := c.list("commitlog") // openLog reports what is wrong with it
+	for _, e := range es {
+		if start, ok := mfile.ParseName(e.name); ok && !e.dir {
+			return start
+		}
+	}
+	return 0
 }
 
 // openLog lists the files of the commit log.

@@ -24,8 +24,8 @@ func TestApacheStores(t *testing.T) {
 		"5.3-clean":  {Files: 40, Messages: 199},
 		"5.3-killed": {Files: 45, Messages: 239, Notes: 1},
 	} {
+		im := golden(t, name)
 		for _, sizes := range []inspect.Sizes{{}, apacheSizes} {
-			im := golden(t, name)
 			sum, found := im.check(sizes)
 			assert.Equal(t, want, sum, "%s: %v", name, found)
 			assert.Len(t, im.records(), int(want.Messages))
@@ -46,6 +46,7 @@ func TestDamage(t *testing.T) {
 	const q = 2000
 	unitOf := func(r placed) at { p, off := r.unit(q); return at{p, off} }
 	start := func(r placed) at { return at{r.path, r.at} }
+	stores := map[string]image{"4.9-clean": golden(t, "4.9-clean"), "5.3-clean": golden(t, "5.3-clean")}
 	for name, f := range map[string]func(im image) at{
 		// The commit log.
 		"body byte": func(im image) at { r := im.of("TopicA")[3]; im.flip(r.path, r.body()+2); return start(r) },
@@ -159,8 +160,8 @@ func TestDamage(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, version := range []string{"4.9-clean", "5.3-clean"} {
-				im := golden(t, version)
+			for version, store := range stores {
+				im := clone(store)
 				want := f(im)
 				_, found := im.check(apacheSizes)
 				bad := damages(found)

@@ -85,6 +85,7 @@ func (c *checker) finishLog() {
 	if c.log.tornEnd && !c.log.seq.broken {
 		p, off := c.logPlace(c.log.lastAt)
 		c.torn = true
+		c.sum.Messages--
 		c.note(p, off, "torn tail: the last record has lost the end of its properties; the next start cuts the log here")
 	}
 }

@@ -29,6 +29,7 @@ type indexFile struct {
 	beginPhy       int64
 	endPhy         int64
 	count          int64 // number of the next entry, 1 for none
+	adding         int64 // the same, read later
 	skip           bool  // cannot be read or understood; reported
 	soft           bool  // the next start removes the file: nothing about it is damage
 	w              *window
@@ -242,7 +243,8 @@ func (f *indexFile) plausible(w *window) bool {
 		if err != nil || len(s) < indexSlot {
 			return false
 		}
-		if v := int64(int32(be.Uint32(s))); v < i || v > f.count {
+		// Above the count are entries that a running broker has added since.
+		if v := int64(int32(be.Uint32(s))); v < i || v > f.entries || v > f.count && !f.soft {
 			return false
 		}
 	}
@@ -286,9 +288,25 @@ func (c *checker) chains(f *indexFile) {
 			return
 		}
 		v := int64(int32(binary.BigEndian.Uint32(b)))
-		// An entry that is being added has its slot before it counts.
-		if v != int64(newest[slot]) && !(c.aborted && v == f.count) {
+		if v != int64(newest[slot]) && !c.beingAdded(f, v) {
 			f.problem(c, at, "slot %d has entry %d, its newest is %d", slot, v, newest[slot])
 		}
 	}
+}
+
+// beingAdded reports whether a slot may have an entry that did not count when
+// the header was read: a broker sets the slot before it counts, and goes on
+// while this is read.
+func (c *checker) beingAdded(f *indexFile, entry int64) bool {
+	if !c.aborted || entry < f.count {
+		return false
+	}
+	if entry > f.adding {
+		var b [4]byte
+		if c.readAt(f.path, b[:], indexHeader-4) != nil {
+			return false
+		}
+		f.adding = max(f.count, int64(int32(binary.BigEndian.Uint32(b[:]))))
+	}
+	return entry <= f.adding
 }

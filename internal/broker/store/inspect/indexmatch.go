@@ -135,7 +135,7 @@ func (x *indexes) complete(r *wire.Record, n int) {
 		}
 		f := x.covering(r.PhyOffset)
 		// A process dies between two keys of a message, too.
-		if last := x.cur >= len(x.files); f == nil || n == 0 && f.skip || n > 0 && last && x.c.aborted {
+		if last := x.cur >= len(x.files); f == nil || f.soft || n == 0 && f.skip || n > 0 && last && x.c.aborted {
 			if x.unindexed == 0 {
 				x.unindexedFrom = r.PhyOffset
 			}
@@ -162,7 +162,7 @@ func (x *indexes) covering(phy int64) *indexFile {
 func (x *indexes) stray(f *indexFile, at int64, e indexed) {
 	switch g := x.c.log.at(e.phy); {
 	case g != nil && (g.reported || g.reason != "" || e.phy < x.c.log.end):
-	case e.phy < x.c.log.begin: // expired with its record
+	case e.phy >= 0 && e.phy < x.c.log.begin: // expired with its record
 	case e.phy >= x.c.log.end && x.c.done && (x.c.aborted || x.c.torn):
 		x.c.note(f.path, at, "entry %d and later ones point behind the log's end at %d", x.next, x.c.log.end)
 		x.cur = len(x.files)

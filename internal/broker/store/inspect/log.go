@@ -99,6 +99,13 @@ func (l *logScan) file(f *file, w *window, visit func(*wire.Record, bool)) error
 				l.unreadable(f, pos, err)
 				return nil
 			}
+			// A broker that runs may have written here after this was read, and
+			// before what is behind it was.
+			if w.buf = nil; l.c.aborted {
+				if again, _, _, err := l.judge(f, w, pos, &r); err == nil && again >= isFiller {
+					continue
+				}
+			}
 			l.bad(f, w, pos, min(max(n, 1), next-pos), next-pos, reason)
 			pos = next
 		}

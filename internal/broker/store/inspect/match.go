@@ -53,7 +53,7 @@ func (q *queue) match(r *wire.Record) {
 	}
 	want, exact := q.c.tagsCode(r)
 	// A broker with extended queues keeps the place of the extension there.
-	if extended := u.Tags < math.MinInt32-1; !extended && (exact && u.Tags != want || !exact && !dueSoon(u.Tags, r.StoreTime)) {
+	if extended := q.c.extended && u.Tags < math.MinInt32-1; !extended && (exact && u.Tags != want || !exact && !dueSoon(u.Tags, r.StoreTime)) {
 		q.c.damage(p, off, "unit %d of queue %s has tags code %d, its record has %d", i, q.name(), u.Tags, want)
 	}
 }

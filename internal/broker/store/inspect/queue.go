@@ -165,6 +165,14 @@ func (q *queue) tail() {
 		w.close()
 		if err == nil && at >= 0 {
 			q.behind = f.start + at
+		}
+		if q.behind >= 0 {
+			// A broker that runs has perhaps gone on since.
+			if q.buf = nil; q.c.aborted {
+				if u, ok := q.unit(q.end); ok && written(u) {
+					q.behind = -1
+				}
+			}
 			return
 		}
 	}
