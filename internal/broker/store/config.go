@@ -30,6 +30,19 @@ type Config struct {
 	// (mappedFileSizeConsumeQueue), rounded up to whole units of 20:
 	// 6,000,000, in a memory FS 40,000.
 	ConsumeQueueFileSize int64
+	// IndexSlots and IndexEntries are the hash slots and the entries of an
+	// index file, of which one entry is never used (maxHashSlotNum,
+	// maxIndexNum): 5,000,000 and 20,000,000, in a memory FS 10,000 and 40,000.
+	// A store must always be opened with the numbers it was made with.
+	IndexSlots   int32
+	IndexEntries int32
+	// NoIndex does not add to the key index (messageIndexEnable=false): false.
+	// What it has can be queried; what is missing is added when the store is
+	// opened without NoIndex.
+	NoIndex bool
+	// MaxQuery is how many records one [Store.Query] gives at most
+	// (maxMsgsNumBatch): 64.
+	MaxQuery int32
 	// MaxMessageSize limits a body and the sum of a batch's records, in bytes
 	// (maxMessageSize): 4 MiB.
 	MaxMessageSize int
@@ -154,9 +167,14 @@ func (c Config) withDefaults() (Config, error) {
 		c.FS = mfile.OS()
 	}
 	logSize, queueSize := int64(1<<30), int64(300_000*cq.UnitSize)
+	slots, entries := int32(5_000_000), int32(20_000_000)
 	if c.FS.InMemory() {
 		logSize, queueSize = 16<<20, 2_000*cq.UnitSize
+		slots, entries = 10_000, 40_000
 	}
+	set(&c.IndexSlots, slots)
+	set(&c.IndexEntries, entries)
+	set(&c.MaxQuery, 64)
 	set(&c.CommitLogFileSize, logSize)
 	set(&c.ConsumeQueueFileSize, queueSize)
 	set(&c.MaxMessageSize, 4<<20)

@@ -56,13 +56,13 @@ func (s *Store) flushLog() error {
 	return nil
 }
 
-// flushQueues flushes consume queues and the checkpoint at intervals.
+// flushQueues flushes consume queues, the index and the checkpoint at intervals.
 func (s *Store) flushQueues(ctx context.Context) {
 	cfg := &s.cfg
 	tick := cfg.Clock.NewTicker(cfg.QueueFlushInterval)
 	defer tick.Stop()
 	var queues []*queue
-	var last [3]int64
+	var last [4]int64
 	for thorough := cfg.Clock.Now(); ; {
 		select {
 		case <-ctx.Done():
@@ -75,8 +75,8 @@ func (s *Store) flushQueues(ctx context.Context) {
 			thorough = now
 		}
 		queues = s.queues.all(queues[:0])
-		err := s.flushUnits(queues, all)
-		state := [3]int64{s.flushedTime.Load(), s.checkpoint.get(cpQueues), s.log.end.Load()}
+		err := errors.Join(s.flushUnits(queues, all), s.flushIndex())
+		state := [4]int64{s.flushedTime.Load(), s.checkpoint.get(cpQueues), s.log.end.Load(), s.checkpoint.get(cpIndex)}
 		if state != last {
 			last = state
 			s.checkpoint.set(cpLog, max(state[0], s.checkpoint.get(cpLog)))
@@ -84,7 +84,7 @@ func (s *Store) flushQueues(ctx context.Context) {
 			err = errors.Join(err, s.checkpoint.flush())
 		}
 		if err != nil {
-			cfg.Logger.Error("consume queues not flushed; trying again", "err", err)
+			cfg.Logger.Error("consume queues, index or checkpoint not flushed; trying again", "err", err)
 		}
 		clear(queues)
 	}

@@ -130,22 +130,28 @@ type logReader struct {
 // record returns the record a unit points to, valid until the next call or
 // release; nil when the log does not have it.
 func (r *logReader) record(u cq.Unit) []byte {
-	if r.f == nil || u.Phy < r.f.Start() || u.Phy >= r.f.Start()+int64(len(r.b)) {
-		r.release()
-		end := r.log.end.Load()
-		if u.Phy < 0 || u.Phy >= end {
-			return nil
-		}
-		if r.f = r.log.seq.Hold(u.Phy); r.f == nil {
-			return nil
-		}
-		r.b = r.f.Data()[:min(end, r.f.End())-r.f.Start()]
-	}
-	b := r.b[u.Phy-r.f.Start():]
+	b := r.at(u.Phy)
 	if u.Size < minRecord || int64(u.Size) > int64(len(b)) || recordSize(b) != int(u.Size) {
 		return nil
 	}
 	return b[:u.Size]
+}
+
+// at returns what is written of a file from log position phy on, valid until
+// the next call or release; nil when the log does not have it.
+func (r *logReader) at(phy int64) []byte {
+	if r.f == nil || phy < r.f.Start() || phy >= r.f.Start()+int64(len(r.b)) {
+		r.release()
+		end := r.log.end.Load()
+		if phy < 0 || phy >= end {
+			return nil
+		}
+		if r.f = r.log.seq.Hold(phy); r.f == nil {
+			return nil
+		}
+		r.b = r.f.Data()[:min(end, r.f.End())-r.f.Start()]
+	}
+	return r.b[phy-r.f.Start():]
 }
 
 func (r *logReader) release() {
