@@ -220,13 +220,6 @@ func (l *commitLog) take(empty *group) *group {
 	return g
 }
 
-// pending is how many bytes wait for the flusher.
-func (l *commitLog) pending() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.group.b)
-}
-
 // makeRoom lets appenders that wait for the flusher look again; mu must be
 // held.
 func (l *commitLog) makeRoom() {

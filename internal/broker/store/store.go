@@ -139,7 +139,8 @@ func (s *Store) start() {
 	s.group.Go(s.dispatch.run)
 	if s.sync != nil {
 		s.group.Go(s.flushGroups)
-		s.group.Go(s.watchFlush)
+		tick := s.cfg.Clock.NewTicker(overdueEvery)
+		s.group.Go(func(ctx context.Context) { s.watchFlush(ctx, tick) })
 	} else {
 		s.group.Go(s.flushLogs)
 	}

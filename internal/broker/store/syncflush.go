@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/gorocketmq/rocketmq/internal/clock"
 )
 
 const (
@@ -14,6 +16,9 @@ const (
 	// busyAfter is how long a flush may take until appenders that would have
 	// to wait for it are refused (osPageCacheBusyTimeOutMills).
 	busyAfter = time.Second
+
+	patience = 400 // turns given to others in vain until gather ends, some 50 us
+	maxSkips = 63
 )
 
 // groupFlusher makes the log durable group by group: what has been appended
@@ -27,8 +32,9 @@ type groupFlusher struct {
 	since atomic.Int64
 
 	// of whoever flushes
-	spare *group
-	done  []waiting
+	spare       *group
+	done        []waiting // answered last
+	skip, skips int       // flushes without gather: still to come, after each failure
 }
 
 func newGroupFlusher() *groupFlusher {
@@ -52,23 +58,35 @@ func (s *Store) flushGroups(ctx context.Context) {
 		case <-s.sync.kick:
 		}
 		for ctx.Err() == nil && s.flushGroup() {
-			s.gather()
+			s.sync.gather()
 		}
 	}
 }
 
-// gather lets those who are about to append do so: producers whose answers
-// have just been given would otherwise miss the next flush by a moment, and
-// each flush would serve half of them. It costs nothing if there are none.
-func (s *Store) gather() {
-	for have := s.log.pending(); ; {
-		runtime.Gosched()
-		n := s.log.pending()
-		if n == have {
-			return
-		}
-		have = n
+// gather lets those append who are about to: producers whose answers have just
+// been given would otherwise miss the next flush by a moment, and each flush
+// would serve half of them. It ends when as many wait as were answered, or
+// when nobody comes any more; where they never come, as they are far away, it
+// is tried ever more rarely.
+func (f *groupFlusher) gather() {
+	if f.skip > 0 {
+		f.skip--
+		return
 	}
+	before := f.waiters.count()
+	have, want := before, before+len(f.done)
+	for idle := 0; have < want && idle < patience; idle++ {
+		runtime.Gosched()
+		if n := f.waiters.count(); n > have {
+			have, idle = n, 0
+		}
+	}
+	if have-before >= len(f.done)/2 {
+		f.skips = 0
+		return
+	}
+	f.skips = min(2*f.skips+1, maxSkips)
+	f.skip = f.skips
 }
 
 // flushGroup writes what has been appended, makes it durable, and gives the
@@ -103,8 +121,7 @@ func (s *Store) flushGroup() bool {
 // watchFlush gives up on answers that wait too long, and on appenders that
 // wait for a disk that has come to a standstill. The messages stay, and the
 // flusher goes on.
-func (s *Store) watchFlush(ctx context.Context) {
-	tick := s.cfg.Clock.NewTicker(overdueEvery)
+func (s *Store) watchFlush(ctx context.Context, tick clock.Ticker) {
 	defer tick.Stop()
 	var late []waiting
 	for {

@@ -26,6 +26,13 @@ func (l *waiters) add(x waiting) {
 	l.mu.Unlock()
 }
 
+// count is how many wait.
+func (l *waiters) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.q)
+}
+
 // take moves those at the front for which due is true to dst.
 func (l *waiters) take(dst []waiting, due func(*waiting) bool) []waiting {
 	l.mu.Lock()
