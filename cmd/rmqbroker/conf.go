@@ -16,7 +16,6 @@ var unsupported = map[string]struct {
 	accept []string // values, in any case, that mean what this broker does anyway
 	why    string
 }{
-	"flushDiskType":         {[]string{"ASYNC_FLUSH"}, "only ASYNC_FLUSH is implemented"},
 	"brokerRole":            {[]string{"ASYNC_MASTER"}, "only ASYNC_MASTER is implemented"},
 	"enableDLegerCommitLog": {[]string{"false"}, "DLedger is not implemented"},
 	"enableControllerMode":  {[]string{"false"}, "the controller is not implemented"},

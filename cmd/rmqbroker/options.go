@@ -56,8 +56,8 @@ Keys of the configuration file, with Apache's meanings:
 %s
 If brokerIP1 is set and bindAddress is not, the broker listens on all
 interfaces. Other keys have no effect and are named in a warning. What would
-change a promise (flushDiskType=SYNC_FLUSH, brokerRole=SLAVE, DLedger, access
-control) is refused until it is implemented.
+change a promise (brokerRole=SLAVE, DLedger, access control) is refused until it is
+implemented.
 
 Examples:
   rmqbroker

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -88,6 +89,7 @@ brokerPermission=4
 maxMessageSize=1024
 flushDiskType=async_flush
 flushIntervalCommitLog=250
+syncFlushTimeout=1500
 brokerRole=ASYNC_MASTER
 warmMapedFileEnable=true
 `))
@@ -100,8 +102,11 @@ warmMapedFileEnable=true
 	require.EqualValues(t, 4, b.DefaultTopicQueues)
 	require.EqualValues(t, 4, b.Permission)
 	require.Equal(t, 1024, b.Store.MaxMessageSize)
+	require.False(t, b.Store.SyncFlush)
+	require.Equal(t, 1500*time.Millisecond, b.Store.SyncFlushTimeout)
+	require.True(t, mustParse(t, "-c", confFile(t, "flushDiskType=SYNC_FLUSH\n")).broker.Store.SyncFlush)
 	require.Len(t, o.warnings, 1)
-	require.Contains(t, o.warnings[0], "line 16: warmMapedFileEnable has no effect")
+	require.Contains(t, o.warnings[0], "line 17: warmMapedFileEnable has no effect")
 }
 
 func TestCommitLogFolder(t *testing.T) {
@@ -127,7 +132,7 @@ func TestBadUsage(t *testing.T) {
 		"bad port":            {[]string{"-c", confFile(t, "listenPort=99999\n")}, "line 1: listenPort=99999"},
 		"bad boolean":         {[]string{"-c", confFile(t, "autoCreateTopicEnable=yes\n")}, "line 1: autoCreateTopicEnable=yes"},
 		"bad escape":          {[]string{"-c", confFile(t, "a=1\nb=\\u12\n")}, "line 2"},
-		"sync flush":          {[]string{"-c", confFile(t, "flushDiskType=SYNC_FLUSH\n")}, "line 1: flushDiskType=SYNC_FLUSH: only ASYNC_FLUSH"},
+		"flush type":          {[]string{"-c", confFile(t, "flushDiskType=SYNC\n")}, "line 1: flushDiskType=SYNC: SYNC_FLUSH or ASYNC_FLUSH"},
 		"slave":               {[]string{"-c", confFile(t, "brokerRole=SLAVE\n")}, "brokerRole=SLAVE: only ASYNC_MASTER"},
 		"dledger":             {[]string{"-c", confFile(t, "enableDLegerCommitLog=true\n")}, "DLedger is not implemented"},
 	} {

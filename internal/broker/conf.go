@@ -70,6 +70,19 @@ func settings() []setting {
 		number("mappedFileSizeCommitLog", func(c *Config) *int64 { return &c.Store.CommitLogFileSize }),
 		number("mappedFileSizeConsumeQueue", func(c *Config) *int64 { return &c.Store.ConsumeQueueFileSize }),
 		number("maxMessageSize", func(c *Config) *int { return &c.Store.MaxMessageSize }),
+		{"flushDiskType", func(c *Config) string {
+			if c.Store.SyncFlush {
+				return "SYNC_FLUSH"
+			}
+			return "ASYNC_FLUSH"
+		}, func(c *Config, v string) error {
+			c.Store.SyncFlush = strings.EqualFold(v, "SYNC_FLUSH")
+			if !c.Store.SyncFlush && !strings.EqualFold(v, "ASYNC_FLUSH") {
+				return errors.New("SYNC_FLUSH or ASYNC_FLUSH is needed")
+			}
+			return nil
+		}},
+		millis("syncFlushTimeout", func(c *Config) *time.Duration { return &c.Store.SyncFlushTimeout }),
 		millis("flushIntervalCommitLog", func(c *Config) *time.Duration { return &c.Store.FlushInterval }),
 		number("flushCommitLogLeastPages", func(c *Config) *int { return &c.Store.FlushLeastPages }),
 		millis("flushCommitLogThoroughInterval", func(c *Config) *time.Duration { return &c.Store.FlushThorough }),

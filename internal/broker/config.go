@@ -141,6 +141,7 @@ func storeDefaults(c store.Config) store.Config {
 		def(&c.ConsumeQueueFileSize, 6_000_000)
 	}
 	def(&c.MaxMessageSize, 4<<20)
+	def(&c.SyncFlushTimeout, 5*time.Second)
 	def(&c.FlushInterval, 500*time.Millisecond)
 	def(&c.FlushLeastPages, 4)
 	def(&c.FlushThorough, 10*time.Second)

@@ -10,6 +10,7 @@ type propScan struct {
 	id      []byte // UNIQ_KEY
 	half    bool   // TRAN_MSG=true
 	delayed string // the property that asks for a delay, "" if none
+	noWait  bool   // WAIT=false
 	dirty   bool   // has properties that the broker sets or removes itself
 }
 
@@ -20,6 +21,8 @@ func scan(p wire.Properties) (s propScan) {
 			s.id = v
 		case wire.PropTranMsg:
 			s.half = wire.ParseBool(v)
+		case wire.PropWait:
+			s.noWait = !wire.ParseBool(v)
 		case wire.PropDelay:
 			if n, ok := wire.ParseInt(v); ok && n > 0 {
 				s.delayed = wire.PropDelay
@@ -61,6 +64,7 @@ func (op *sendOp) prepare(r *remoting.Request) bool {
 		op.tx = append(op.tx[:0], s.id...)
 	}
 	op.msg.Properties = op.props
+	op.msg.NoWait = s.noWait
 	op.msg.Flag = req.Flag
 	op.msg.ReconsumeTimes = req.ReconsumeTimes
 	op.msg.BornTime = req.BornTime
