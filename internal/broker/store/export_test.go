@@ -16,6 +16,17 @@ func (s *Store) FlushNow() error {
 	return s.flushUnits(s.queues.all(nil), true)
 }
 
+// FlushIndexNow flushes index files that are full, and the checkpoint.
+func (s *Store) FlushIndexNow() error {
+	if err := s.flushIndex(); err != nil {
+		return err
+	}
+	return s.checkpoint.flush()
+}
+
+// CleanIndexNow removes the index files that point to what the log has not.
+func (s *Store) CleanIndexNow() error { return s.indexer.clean(s.log.begin()) }
+
 // DropFirstLogFile removes the oldest commit log file.
 func (s *Store) DropFirstLogFile() error {
 	s.log.mu.Lock()

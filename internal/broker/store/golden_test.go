@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
@@ -39,6 +42,16 @@ type manifest struct {
 		Min, Max          int64
 		EarliestStoreTime int64 `json:"earliest_store_time"`
 	}
+	Lookups []struct {
+		Topic, Key string
+		Found      []struct {
+			Topic          string
+			Queue          int32
+			QueueOffset    int64  `json:"queue_offset"`
+			PhysicalOffset int64  `json:"physical_offset"`
+			UniqueKey      string `json:"unique_key"`
+		}
+	}
 }
 
 func readManifest(t *testing.T, name string) (m manifest) {
@@ -52,6 +65,7 @@ func readManifest(t *testing.T, name string) (m manifest) {
 func goldenRig(t *testing.T, disk bool, archive string) *rig {
 	r := newRig(t, disk, func(c *store.Config) {
 		c.CommitLogFileSize, c.ConsumeQueueFileSize = 65536, 2000
+		c.IndexSlots, c.IndexEntries = 50, 100
 		untar(t, c.FS, c.Dir, archive)
 	})
 	return r
@@ -108,6 +122,63 @@ func (r *rig) checkManifest(m manifest) {
 	}
 	require.NotEmpty(r.t, m.Sent)
 	r.checkSent(m)
+	r.checkLookups(m)
+}
+
+// checkLookups asks by key what the broker was asked, and by unique id what it
+// answered.
+func (r *rig) checkLookups(m manifest) {
+	r.t.Helper()
+	r.index()
+	require.NotEmpty(r.t, m.Lookups)
+	for _, l := range m.Lookups {
+		got := r.query(store.QueryRequest{Topic: []byte(l.Topic), Key: []byte(l.Key), End: math.MaxInt64, Max: 64})
+		require.Len(r.t, got, len(l.Found), "%s of %s", l.Key, l.Topic)
+		for i, want := range l.Found {
+			assert.Equal(r.t, want.Topic, string(got[i].Topic))
+			assert.Equal(r.t, want.Queue, got[i].QueueID)
+			assert.Equal(r.t, want.QueueOffset, got[i].QueueOffset)
+			assert.Equal(r.t, want.PhysicalOffset, got[i].PhyOffset)
+			assert.Equal(r.t, want.UniqueKey, got[i].Properties.Text(wire.PropUniqKey))
+			one := r.query(store.QueryRequest{Topic: []byte(l.Topic), Key: []byte(want.UniqueKey), Unique: true, End: math.MaxInt64, Max: 64})
+			require.NotEmpty(r.t, one, want.UniqueKey)
+			assert.Contains(r.t, one, got[i])
+		}
+	}
+}
+
+// TestApacheIndexIsRebuilt removes Apache's index and builds it from the log:
+// it is the same, byte for byte.
+func TestApacheIndexIsRebuilt(t *testing.T) {
+	for _, version := range []string{"4.9", "5.3"} {
+		for _, phase := range []string{"clean", "killed"} {
+			t.Run(version+" "+phase, func(t *testing.T) {
+				archive := "testdata/store-" + version + "-" + phase + ".tar.gz"
+				apache := mfile.NewMemory()
+				untar(t, apache, "store", archive)
+				want, err := apache.ReadDir("store/index")
+				require.NoError(t, err)
+
+				r := goldenRig(t, false, archive)
+				require.NoError(t, r.Close())
+				require.NoError(t, r.cfg.FS.RemoveAll(filepath.Join(r.cfg.Dir, "index")))
+				r.open()
+				r.index()
+				require.NoError(t, r.Close())
+				got, err := r.cfg.FS.ReadDir(filepath.Join(r.cfg.Dir, "index"))
+				require.NoError(t, err)
+				require.Len(t, got, len(want))
+				for i := range want {
+					a, err := apache.ReadFile(filepath.Join("store", "index", want[i].Name))
+					require.NoError(t, err)
+					b, err := r.cfg.FS.ReadFile(filepath.Join(r.cfg.Dir, "index", got[i].Name))
+					require.NoError(t, err)
+					require.Equal(t, hex.EncodeToString(a), hex.EncodeToString(b), "file %d", i)
+				}
+				r.open()
+			})
+		}
+	}
 }
 
 // checkSent looks every sent message up by its offset id and, where it still

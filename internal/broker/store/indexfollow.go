@@ -87,13 +87,17 @@ func (s *Store) recoverIndex(aborted bool) error {
 	if err != nil {
 		return err
 	}
-	if t := x.index.FlushedTime(); t != s.checkpoint.get(cpIndex) {
-		s.checkpoint.set(cpIndex, t)
+	at, newest, _ := x.index.End()
+	covered := x.index.FlushedTime()
+	if aborted { // all that is left was covered
+		covered = min(max(0, newest), s.checkpoint.get(cpIndex))
+	}
+	if covered != s.checkpoint.get(cpIndex) {
+		s.checkpoint.set(cpIndex, covered)
 		if err := s.checkpoint.flush(); err != nil {
 			return err
 		}
 	}
-	at, _, _ := x.index.End()
 	x.pos.Store(min(max(begin, at), end))
 	x.behind.Store(x.build && x.pos.Load() < s.dispatch.pos.Load())
 	return nil
