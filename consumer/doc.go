@@ -20,6 +20,11 @@
 // therefore bear seeing a message twice: after a crash, when a queue moves
 // to another member, and after a failure.
 //
+// When a queue moves from one live member to another, the new owner waits 100 ms
+// (as long as the offset still moves up to 1 s) before it pulls, so that what the
+// old one has done is committed by then. A member that is alone does not wait,
+// and neither does [Push.Ready].
+//
 // All members of a group must subscribe to the same topics with the same
 // expressions and divide them by the same strategy.
 package consumer

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -246,60 +244,6 @@ func TestNamespaceStaysAtTheEdge(t *testing.T) {
 		require.Equal(t, "%RETRY%NS%G", hb.Subscriptions[1].Topic)
 		require.NoError(t, c.stop())
 		require.EqualValues(t, 1, b.stored("NS%T", 0))
-	})
-}
-
-// Members come and go while messages flow: nothing is lost, and what comes
-// twice was in flight when a queue changed hands.
-func TestChurn(t *testing.T) {
-	bubble(t, func(t *testing.T, b *fake) {
-		b.topic("T", 8)
-		var got received
-		h := consumer.Each(func(ctx context.Context, m *rocketmq.MessageView) error {
-			time.Sleep(3 * time.Millisecond)
-			got.add(m)
-			return nil
-		})
-		join := func() *running {
-			return start(t, newPush(t, b.client(), consumer.StartFrom(rocketmq.Earliest()), consumer.Subscribe("T", selector.All, h)))
-		}
-		members := []*running{join()}
-		sent := 0
-		r := rand.New(rand.NewPCG(7, 7))
-		for range 60 {
-			for range 40 {
-				b.put("T", r.IntN(8), fmt.Sprint(sent))
-				sent++
-			}
-			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
-			switch i := r.IntN(len(members)); {
-			case len(members) < 2 || len(members) < 5 && r.IntN(2) == 0:
-				members = append(members, join())
-			default:
-				require.NoError(t, members[i].stop())
-				members = slices.Delete(members, i, i+1)
-			}
-		}
-		time.Sleep(30 * time.Second)
-		synctest.Wait()
-		bodies := got.bodies()
-		require.Len(t, bodies, sent, "nothing is lost")
-		twice := len(got.msgs) - sent
-		t.Logf("%d messages, %d came twice", sent, twice)
-		require.Less(t, twice, 60*20, "no more than what 20 handlers had in flight at each change")
-		queues := 0
-		for _, m := range members {
-			queues += assigned(m)
-		}
-		require.Equal(t, 8, queues, "each queue has one owner")
-		for _, m := range members {
-			require.NoError(t, m.stop())
-		}
-		total := int64(0)
-		for q := range 8 {
-			total += b.stored("T", q)
-		}
-		require.EqualValues(t, sent, total)
 	})
 }
 

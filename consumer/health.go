@@ -22,7 +22,8 @@ type QueueHealth struct {
 	CachedBytes int64
 	InFlight    int // of these, begun by a handler or waiting for a retry
 	// State is what pulling does: "pulling", "cache full" (handlers are slower
-	// than the broker), "connecting", "backing off" (see LastError), "revoked".
+	// than the broker), "taking over" (gives another member a moment to commit),
+	// "connecting", "backing off" (see LastError), "revoked".
 	State     string
 	LastPull  time.Time // last good answer of the broker
 	LastError error     // failure since then, nil if there was none

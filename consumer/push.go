@@ -64,8 +64,9 @@ func (p *Push) Run(ctx context.Context) error {
 }
 
 // Ready is closed once the first assignment is complete: every queue that
-// belongs to this member has its start offset and is being pulled. From then
-// on no message sent is missed, whatever the start position. A member that
+// belongs to this member has its start offset and is being pulled, or will be
+// once the member before has had a moment to commit. From then on no message
+// sent is missed, whatever the start position. A member that
 // gets no queue, because the group has more members than queues, is ready,
 // too.
 func (p *Push) Ready() <-chan struct{} { return p.c.Ready() }

@@ -108,7 +108,7 @@ func (c *Consumer) drain(ctx context.Context) error {
 	last, endLast := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer endLast()
 	var errs []error
-	if err := c.commitNow(last, mine); err != nil {
+	if err := c.commitNow(last, mine, true); err != nil {
 		errs = append(errs, err)
 	}
 	if err := c.cfg.Runtime.UnregisterConsumer(last, string(c.groupWire)); err != nil {

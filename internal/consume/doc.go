@@ -20,15 +20,21 @@
 // unfinished message of the queue, so nothing is ever passed over. What could
 // not be sent back stays and is handled again.
 //
-// A queue that was lost stops pulling, drops what no handler has begun, gives
-// running handlers a moment, ends their context with ErrRevoked, and commits.
+// A queue that was lost stops pulling, drops what no handler has begun, commits
+// at once, gives running handlers a moment, ends their context with ErrRevoked,
+// and commits again if they got something done and the next owner is not
+// further. The next owner waits for that a little, see handover.go.
+//
+// What a broker hears last counts, so the offsets of one queue only grow in the
+// order in which frames are encoded ([queue.tell]); an offset that an operator
+// or a broker moves back makes a new queue.
 //
 // # Goroutines
 //
 // A consumer has five of its own: the rebalance loop, the commit loop, the
 // timers, the settler, which sends failed messages back, and one for
-// heartbeats out of turn. Short-lived ones dial, load offsets and revoke. All
-// belong to one run.Group; the workers' are the pool's.
+// heartbeats out of turn. Short-lived ones dial, load offsets, take queues over
+// and revoke. All belong to one run.Group; the workers' are the pool's.
 //
 // # Locks
 //

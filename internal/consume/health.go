@@ -24,7 +24,7 @@ type QueueHealth struct {
 // states name the phases for people.
 var states = [...]string{
 	phaseIdle: "pulling", phasePulling: "pulling", phaseConnecting: "connecting", phaseWaiting: "backing off",
-	phaseFull: "cache full", phaseGone: "revoked",
+	phaseFull: "cache full", phaseHandover: "taking over", phaseGone: "revoked",
 }
 
 // Health is a snapshot of all assigned queues, sorted.

@@ -31,7 +31,20 @@ const (
 // never a position. known is false if the position was computed and is not at
 // the broker yet.
 func (c *Consumer) startOffset(ctx context.Context, t *topic, q rocketmq.Queue) (offset int64, known bool, err error) {
-	addr := t.master(q.Broker)
+	offset, known, err = c.storedOffset(ctx, t, q)
+	if known || err != nil {
+		return offset, known, err
+	}
+	offset, err = c.position(ctx, t, q, t.master(q.Broker))
+	if err != nil {
+		return 0, false, fmt.Errorf("start of queue %s at %s: %w", q, c.cfg.Start, err)
+	}
+	return offset, false, nil
+}
+
+// storedOffset is what the broker has of the group. known is false if it has
+// nothing.
+func (c *Consumer) storedOffset(ctx context.Context, t *topic, q rocketmq.Queue) (offset int64, known bool, err error) {
 	req := wire.QueryOffsetRequest{Group: string(c.groupWire), Topic: t.wireName, QueueID: int32(q.ID)}
 	kind := c.cfg.Start.Kind()
 	exact := kind == rocketmq.PositionStrictLatest || kind == rocketmq.PositionTime || kind == rocketmq.PositionOffset
@@ -40,27 +53,22 @@ func (c *Consumer) startOffset(ctx context.Context, t *topic, q rocketmq.Queue) 
 		// stored. 4.9 does so whatever is asked.
 		req.HasSetZero, req.SetZero = true, false
 	}
-	f, err := c.cfg.Runtime.Call(ctx, addr, &wire.Command{Code: wire.ReqQueryConsumerOffset, Ext: &req})
-	if err == nil {
-		var h wire.OffsetResponse
-		if err = h.DecodeExt(f); err != nil {
-			return 0, false, fmt.Errorf("stored offset of queue %s: %w", q, err)
-		}
-		if h.Offset == 0 && req.HasSetZero && f.Version < version5 && !t.warned.Swap(true) {
-			c.log.Warn("the broker says offset 0; brokers before 5.0 say so also if none is stored, the topic is then read from its beginning",
-				"queue", q, "start", c.cfg.Start.String())
-		}
-		if h.Offset >= 0 {
-			return h.Offset, true, nil
-		}
-	} else if !notFound(err) {
+	f, err := c.cfg.Runtime.Call(ctx, t.master(q.Broker), &wire.Command{Code: wire.ReqQueryConsumerOffset, Ext: &req})
+	switch {
+	case notFound(err):
+		return 0, false, nil
+	case err != nil:
 		return 0, false, fmt.Errorf("stored offset of queue %s: %w", q, err)
 	}
-	offset, err = c.position(ctx, t, q, addr)
-	if err != nil {
-		return 0, false, fmt.Errorf("start of queue %s at %s: %w", q, c.cfg.Start, err)
+	var h wire.OffsetResponse
+	if err := h.DecodeExt(f); err != nil {
+		return 0, false, fmt.Errorf("stored offset of queue %s: %w", q, err)
 	}
-	return offset, false, nil
+	if h.Offset == 0 && req.HasSetZero && f.Version < version5 && !t.warned.Swap(true) {
+		c.log.Warn("the broker says offset 0; brokers before 5.0 say so also if none is stored, the topic is then read from its beginning",
+			"queue", q, "start", c.cfg.Start.String())
+	}
+	return max(h.Offset, 0), h.Offset >= 0, nil
 }
 
 func notFound(err error) bool {
@@ -105,11 +113,34 @@ type commit struct {
 
 // AppendFrame implements [remoting.Appender].
 func (x *commit) AppendFrame(dst []byte, opaque int32) []byte {
+	if x.q.stale.Load() && x.flag&wire.FlagOneway != 0 {
+		return dst // the offset that took its place may be on the wire
+	}
+	if !x.q.tell(x.h.Offset) {
+		x.h.Offset = x.q.told.Load() // more was done since this was made ready
+	}
 	h := x.c.head
 	h.Code, h.Opaque, h.Flag = wire.ReqUpdateConsumerOffset, opaque, x.flag
 	e := wire.Begin(dst, h)
 	x.h.EncodeExt(&e)
 	return e.Finish(nil)
+}
+
+// tell notes that an offset goes into a frame and reports whether it may: what
+// the broker hears last counts, so it must not be less than what it was told
+// before. Frames with offsets of one queue are all encoded under the lock of
+// the output of one connection, in the order in which they are sent, and this is
+// called in between. A queue whose offset goes back is replaced by a new one.
+func (q *queue) tell(off int64) bool {
+	for {
+		told := q.told.Load()
+		if off < told {
+			return false
+		}
+		if off == told || q.told.CompareAndSwap(told, off) {
+			return true
+		}
+	}
 }
 
 // Done implements [remoting.Exchange].
@@ -120,12 +151,19 @@ func (x *commit) Done(f *wire.Frame, err error) {
 	x.done(x, err)
 }
 
-// due returns the offset to commit, or nil if the broker knows it.
-func (q *queue) due(now time.Time) *commit {
+// due returns the offset to commit, or nil if the broker knows it. With sure
+// it is only taken to know what it had before we began: a one-way request may
+// have been lost.
+func (q *queue) due(now time.Time, sure bool) *commit {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	off := q.lowestLocked()
-	if off == q.committed && now.Sub(q.sentTime) < commitAgain {
+	switch {
+	case q.handover:
+		return nil // the offset is still the owner's before
+	case sure && off == q.began && off == q.committed:
+		return nil
+	case !sure && off == q.committed && now.Sub(q.sentTime) < commitAgain:
 		return nil
 	}
 	return &commit{q: q, c: q.c, offset: off, h: wire.UpdateOffsetRequest{
@@ -145,7 +183,7 @@ func (c *Consumer) commitOneway(ctx context.Context, qs []*queue) {
 	dead := map[string]bool{}
 	now := time.Now()
 	for _, q := range qs {
-		x := q.due(now)
+		x := q.due(now, false)
 		if x == nil {
 			continue
 		}
@@ -170,9 +208,10 @@ func (c *Consumer) commitOneway(ctx context.Context, qs []*queue) {
 }
 
 // commitNow sends the offsets of the queues and waits until the brokers have
-// confirmed them, or ctx ends. The error joins one of each broker that cannot be
-// reached and those of all queues that were refused.
-func (c *Consumer) commitNow(ctx context.Context, qs []*queue) error {
+// confirmed them, or ctx ends; with sure also those that were sent and not
+// confirmed. The error joins one of each broker that cannot be reached and those
+// of all queues that were refused.
+func (c *Consumer) commitNow(ctx context.Context, qs []*queue, sure bool) error {
 	var (
 		mu   sync.Mutex // guards the two below
 		errs []error
@@ -196,7 +235,7 @@ func (c *Consumer) commitNow(ctx context.Context, qs []*queue) error {
 	}
 	dead := map[string]bool{}
 	for _, q := range qs {
-		x := q.due(now)
+		x := q.due(now, sure)
 		if x == nil {
 			continue
 		}

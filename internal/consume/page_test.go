@@ -17,7 +17,7 @@ import (
 var testQueue = rocketmq.Queue{Topic: "T", Broker: "b", ID: 3}
 
 func newTestQueue() *queue {
-	q := &queue{c: &Consumer{commitKick: make(chan struct{}, 1)}, key: testQueue, topic: &topic{name: "T"}, committed: -1, idle: make(chan struct{})}
+	q := &queue{c: &Consumer{commitKick: make(chan struct{}, 1)}, key: testQueue, topic: &topic{name: "T"}, began: -1, committed: -1, idle: make(chan struct{})}
 	q.topic.limits.messages.Store(1000)
 	q.topic.limits.bytes.Store(1 << 20)
 	return q

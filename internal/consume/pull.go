@@ -40,10 +40,10 @@ var _ remoting.Exchange = (*pullRequest)(nil)
 func (x *pullRequest) AppendFrame(dst []byte, opaque int32) []byte {
 	h := x.q.c.head
 	h.Code, h.Opaque = wire.ReqPullMessage, opaque
-	if x.q.gone.Load() {
-		// The queue was given up after this pull was made ready. Its last
-		// commit may be on the wire already, and this one's offset is older:
-		// what comes last counts.
+	if x.h.SysFlag&wire.PullCommitOffset != 0 && (x.q.gone.Load() || !x.q.tell(x.h.CommitOffset)) {
+		// A newer offset was encoded after this pull had been made ready, or
+		// the queue was given up and its last commit may be on the wire. What
+		// comes last counts at the broker, so this one keeps silent.
 		x.h.SysFlag &^= wire.PullCommitOffset
 	}
 	e := wire.Begin(dst, h)
@@ -251,8 +251,9 @@ func (q *queue) moved(h *wire.PullResponse) {
 	asked := q.pull.h.Offset
 	q.answeredLocked(h)
 	q.trimLocked()
-	cached := len(q.pages) > 0
-	if !cached {
+	// Within one queue the offset only grows, see tell.
+	anew := len(q.pages) > 0 || h.NextOffset < q.next
+	if !anew {
 		q.next = h.NextOffset
 		q.committed = -1 // say so at the next commit, also backwards
 	}
@@ -263,7 +264,7 @@ func (q *queue) moved(h *wire.PullResponse) {
 	}
 	q.mu.Unlock()
 	q.c.log.Warn("the broker moved the offset", "queue", q.key, "asked", asked, "next", h.NextOffset, "min", h.MinOffset, "max", h.MaxOffset)
-	if cached {
+	if anew {
 		q.c.replace(q, h.NextOffset)
 		return
 	}

@@ -19,6 +19,7 @@ const (
 	phaseConnecting              // waits for a connection
 	phaseWaiting                 // backs off after a failure
 	phaseFull                    // the cache is full
+	phaseHandover                // gives the owner before time to commit, see handover.go
 	phaseGone                    // not ours any more, for good
 )
 
@@ -36,6 +37,8 @@ type queue struct {
 	full    atomic.Bool  // pulling stopped for lack of room
 	gone    atomic.Bool  // set once, before idle is looked at
 	revoked atomic.Bool  // gone, and others handle its messages
+	stale   atomic.Bool  // gone, and its offset counts no more: it was moved
+	told    atomic.Int64 // the highest offset in any frame that was encoded, see tell
 	running atomic.Int32 // workers at work on the queue's messages
 
 	mu    sync.Mutex // guards all below
@@ -43,6 +46,7 @@ type queue struct {
 	next  int64      // the offset to pull next
 
 	phase    phase
+	handover bool // next is not settled yet, see handover.go
 	pull     pullRequest
 	pulls    uint64 // number of the current pull
 	conn     *remoting.Conn
@@ -56,6 +60,7 @@ type queue struct {
 	lastErr   error
 	lastPull  time.Time // last answer
 	max       int64     // the broker's maximum at the last answer
+	began     int64     // the broker's offset when we began; -1: it knows of none
 	committed int64     // sent to the broker last, -1 for nothing
 	sentTime  time.Time // when
 	idle      chan struct{}

@@ -63,30 +63,49 @@ func (c *Consumer) keepBalancing(ctx context.Context) {
 	}
 }
 
-// rebalance brings the queues in line with what the strategy gives us. The
-// error joins those of all topics; each topic stands for itself.
+// gains are queues of one topic to be taken on.
+type gains struct {
+	t      *topic
+	queues []rocketmq.Queue
+	shared bool // the group has other members, who may have had them until now
+}
+
+// rebalance brings the queues in line with what the strategy gives us. What
+// was lost is given up first, in all topics: others wait for it. The error
+// joins those of all topics; each topic stands for itself.
 func (c *Consumer) rebalance(ctx context.Context) error {
 	var errs []error
+	var all []gains
 	for _, t := range c.topics {
-		if err := c.rebalanceTopic(ctx, t); err != nil {
+		g, err := c.rebalanceTopic(ctx, t)
+		all = append(all, g)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("topic %q: %w", t.name, err))
+		}
+	}
+	for _, g := range all {
+		if err := c.gain(ctx, g); err != nil {
+			errs = append(errs, fmt.Errorf("topic %q: %w", g.t.name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (c *Consumer) rebalanceTopic(ctx context.Context, t *topic) error {
+// rebalanceTopic asks who is here, has the queues shared out, gives up what is
+// not ours any more and says what is new.
+func (c *Consumer) rebalanceTopic(ctx context.Context, t *topic) (gains, error) {
+	none := gains{t: t}
 	route, err := c.cfg.Runtime.Route(ctx, t.wireName)
 	if err != nil {
 		if t.retry && errors.Is(err, client.ErrTopicNotFound) {
-			return nil // made by the broker with our first heartbeat; seen later
+			return none, nil // made by the broker with our first heartbeat; seen later
 		}
-		return err
+		return none, err
 	}
 	t.route.Store(route)
 	members, err := c.cfg.Runtime.Members(ctx, string(c.groupWire), t.wireName)
 	if err != nil {
-		return err
+		return none, err
 	}
 	self := c.cfg.Runtime.ClientID()
 	if !slices.Contains(members, self) {
@@ -95,7 +114,7 @@ func (c *Consumer) rebalanceTopic(ctx context.Context, t *topic) error {
 		// have our queues by now.
 		c.beatSoon()
 		if t.missing++; t.missing == 1 {
-			return errUnassigned
+			return none, errUnassigned
 		}
 	} else {
 		t.missing = 0
@@ -113,19 +132,18 @@ func (c *Consumer) rebalanceTopic(ctx context.Context, t *topic) error {
 		alloc.SortQueues(queues)
 		mine, err = c.cfg.Strategy.Allocate(rebalance.Input{Group: c.cfg.Group, Topic: t.name, Self: self, Members: members, Queues: queues})
 		if err != nil {
-			return err
+			return none, err
 		}
 		if err := checkAllocation(mine, queues); err != nil {
-			return fmt.Errorf("strategy %s: %w", c.cfg.Strategy.Name(), err)
+			return none, fmt.Errorf("strategy %s: %w", c.cfg.Strategy.Name(), err)
 		}
 	}
-	if err := c.apply(ctx, t, mine); err != nil {
-		return err
-	}
+	shared := slices.ContainsFunc(members, func(id string) bool { return id != self })
+	g := gains{t: t, queues: c.apply(t, mine), shared: shared}
 	if t.missing > 0 {
-		return errUnassigned
+		return g, errUnassigned
 	}
-	return nil
+	return g, nil
 }
 
 // checkAllocation keeps a faulty strategy from making us read queues that do
@@ -148,35 +166,56 @@ func checkAllocation(mine, queues []rocketmq.Queue) error {
 	return nil
 }
 
-// apply revokes what is not in mine and takes on what is new.
-func (c *Consumer) apply(ctx context.Context, t *topic, mine []rocketmq.Queue) error {
+// apply revokes what is not in mine and returns what is new.
+func (c *Consumer) apply(t *topic, mine []rocketmq.Queue) (gained []rocketmq.Queue) {
 	want := make(map[rocketmq.Queue]bool, len(mine))
 	for _, q := range mine {
 		want[q] = true
 	}
 	var lost []*queue
-	var gained []rocketmq.Queue
-	c.mu.Lock()
-	for key, q := range c.table {
-		if q.topic == t && !want[key] {
-			lost = append(lost, q)
-			delete(c.table, key)
-			c.revoking[key] = q
+	for _, q := range c.queues() {
+		if q.topic == t && !want[q.key] {
+			if q = c.giveUp(q); q != nil {
+				lost = append(lost, q)
+			}
 		}
 	}
+	c.mu.Lock()
 	for _, key := range mine {
 		if c.table[key] == nil && c.revoking[key] == nil {
 			gained = append(gained, key) // one that is being revoked comes when that is over
 		}
 	}
 	c.mu.Unlock()
-	for _, q := range lost {
-		c.group.Go(func(ctx context.Context) { c.revoke(ctx, q) })
-	}
 	if len(lost)+len(gained) > 0 {
 		c.log.Info("assignment changed", "topic", t.name, "queues", len(mine), "gained", keys(gained), "lost", keysOf(lost))
 	}
-	return c.gain(ctx, t, gained)
+	return gained
+}
+
+// giveUp stops a queue and then moves it from the table to those being revoked:
+// what is not in the table takes no message any more. It returns what it has
+// moved, which is a later queue if the offset was moved meanwhile, or nil.
+func (c *Consumer) giveUp(q *queue) *queue {
+	for {
+		q.revoked.Store(true)
+		q.stop()
+		c.mu.Lock()
+		now := c.table[q.key]
+		if now == q {
+			delete(c.table, q.key)
+			c.revoking[q.key] = q
+		}
+		c.mu.Unlock()
+		switch now {
+		case q:
+			c.group.Go(func(ctx context.Context) { c.revoke(ctx, q) })
+			return q
+		case nil:
+			return nil
+		}
+		q = now
+	}
 }
 
 // keys makes a short text of queues, for the log.
@@ -206,8 +245,53 @@ func keysOf(qs []*queue) string {
 // gain loads the start offsets of new queues, several at a time, and starts
 // those whose offset is known. A queue whose offset could not be had is tried
 // again with the next rebalance.
-func (c *Consumer) gain(ctx context.Context, t *topic, gained []rocketmq.Queue) error {
-	if len(gained) == 0 {
+func (c *Consumer) gain(ctx context.Context, g gains) error {
+	var mu sync.Mutex // guards fresh
+	var fresh []*queue
+	err := parallel(ctx, g.queues, func(ctx context.Context, key rocketmq.Queue) error {
+		q, err := c.gainOne(ctx, g.t, key, g.shared)
+		if q != nil {
+			mu.Lock()
+			fresh = append(fresh, q)
+			mu.Unlock()
+		}
+		return err
+	})
+	if len(fresh) > 0 {
+		c.group.Go(func(ctx context.Context) { c.takeOver(ctx, g.t, fresh) })
+	}
+	return err
+}
+
+// gainOne adds a queue. It returns it if it does not pull yet because somebody
+// else may just be giving it up.
+func (c *Consumer) gainOne(ctx context.Context, t *topic, key rocketmq.Queue, shared bool) (waits *queue, err error) {
+	offset, known, err := c.startOffset(ctx, t, key)
+	if err != nil {
+		return nil, err
+	}
+	q := c.newQueue(t, key, offset)
+	switch {
+	case known:
+		q.began, q.committed, q.sentTime = offset, offset, time.Now()
+		if shared {
+			q.phase, q.handover, waits = phaseHandover, true, q
+		}
+	default:
+		// From here on the group must not be without an offset: a member that
+		// took over before our first commit would choose a later start.
+		if err := c.commitNow(ctx, []*queue{q}, false); err != nil {
+			q.cancel(err)
+			return nil, err
+		}
+	}
+	c.start(q)
+	return waits, nil
+}
+
+// parallel calls f for all items, several at a time, and joins the errors.
+func parallel[T any](ctx context.Context, items []T, f func(context.Context, T) error) error {
+	if len(items) == 0 {
 		return nil
 	}
 	var (
@@ -216,17 +300,17 @@ func (c *Consumer) gain(ctx context.Context, t *topic, gained []rocketmq.Queue) 
 		at   int
 	)
 	g := run.NewGroup(ctx)
-	for range min(loadParallel, len(gained)) {
+	for range min(loadParallel, len(items)) {
 		g.Go(func(ctx context.Context) {
 			for {
 				mu.Lock()
 				i := at
 				at++
 				mu.Unlock()
-				if i >= len(gained) || ctx.Err() != nil {
+				if i >= len(items) || ctx.Err() != nil {
 					return
 				}
-				if err := c.gainOne(ctx, t, gained[i]); err != nil {
+				if err := f(ctx, items[i]); err != nil {
 					mu.Lock()
 					errs = append(errs, err)
 					mu.Unlock()
@@ -239,26 +323,8 @@ func (c *Consumer) gain(ctx context.Context, t *topic, gained []rocketmq.Queue) 
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
-func (c *Consumer) gainOne(ctx context.Context, t *topic, key rocketmq.Queue) error {
-	offset, known, err := c.startOffset(ctx, t, key)
-	if err != nil {
-		return err
-	}
-	q := c.newQueue(t, key, offset)
-	if known {
-		q.committed, q.sentTime = offset, time.Now()
-	} else if err := c.commitNow(ctx, []*queue{q}); err != nil {
-		// From here on the group must not be without an offset: a member that
-		// took over before our first commit would choose a later start.
-		q.cancel(err)
-		return err
-	}
-	c.start(q)
-	return nil
-}
-
 func (c *Consumer) newQueue(t *topic, key rocketmq.Queue, offset int64) *queue {
-	q := &queue{c: c, topic: t, key: key, next: offset, committed: -1, source: client.MasterID, idle: make(chan struct{})}
+	q := &queue{c: c, topic: t, key: key, next: offset, began: -1, committed: -1, source: client.MasterID, idle: make(chan struct{})}
 	q.pull.q = q
 	q.ctx, q.cancel = context.WithCancelCause(c.handlers)
 	return q
@@ -277,25 +343,23 @@ func (c *Consumer) start(q *queue) {
 	q.startPull()
 }
 
-// revoke gives a queue up: no more pulls, no further messages to handlers, a
-// moment for those that run, then their context ends; what is done by then is
-// committed and the queue forgotten.
+// revoke sees a queue off that was stopped: a moment for the handlers that
+// run, then their context ends; what is done by then is committed and the
+// queue forgotten.
 func (c *Consumer) revoke(ctx context.Context, q *queue) {
-	q.revoked.Store(true)
-	idle := q.stop()
-	// Its next owner is asking for the offset right now. What the handlers that
+	// Its next owner is about to ask for the offset. What the handlers that
 	// still run get done is told later.
 	c.commitOneway(ctx, []*queue{q})
 	timer := time.NewTimer(revokeGrace)
 	defer timer.Stop()
 	select {
-	case <-idle:
+	case <-q.idle:
 	case <-ctx.Done():
 	case <-timer.C:
 		q.cancel(rocketmq.ErrRevoked)
 		timer.Reset(revokeLimit)
 		select {
-		case <-idle:
+		case <-q.idle:
 		case <-ctx.Done():
 		case <-timer.C:
 			c.log.Warn("handlers of a revoked queue do not return", "queue", q.key, "offsets", fmt.Sprint(q.begun()))
@@ -304,7 +368,7 @@ func (c *Consumer) revoke(ctx context.Context, q *queue) {
 	q.cancel(rocketmq.ErrRevoked)
 	commit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	if err := c.commitNow(commit, []*queue{q}); err != nil {
+	if err := c.commitLast(commit, q); err != nil {
 		c.log.Warn("offset of a revoked queue not committed, its messages come again", "queue", q.key, "err", err)
 	}
 	c.mu.Lock()
@@ -318,6 +382,7 @@ func (c *Consumer) revoke(ctx context.Context, q *queue) {
 // behind.
 func (c *Consumer) replace(old *queue, next int64) {
 	old.revoked.Store(true)
+	old.stale.Store(true)
 	old.stop()
 	old.cancel(fmt.Errorf("%w: its offset was moved", rocketmq.ErrRevoked))
 	q := c.newQueue(old.topic, old.key, next)

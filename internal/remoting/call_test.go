@@ -107,6 +107,22 @@ func (oneway) AppendFrame(dst []byte, opaque int32) []byte {
 	return e.Finish(nil)
 }
 
+type needless struct{}
+
+func (needless) AppendFrame(dst []byte, _ int32) []byte { return dst }
+
+// A one-way frame that writes nothing leaves the stream and the right to write
+// as they are.
+func TestNeedlessOneway(t *testing.T) {
+	_, addr := serveTCP(t, ServerConfig{Config: Config{Handler: echo}})
+	c := get(t, newPool(t, PoolConfig{}), addr)
+	for _, m := range []Mode{Inline, Later, Try} {
+		require.NoError(t, c.Oneway(needless{}, m))
+		require.NoError(t, c.Flush(t.Context()))
+		call1(t, c, codeEcho, "x")
+	}
+}
+
 // A request that cannot be sent fails alone, whatever is wrong with it.
 func TestRequestThatCannotBeEncoded(t *testing.T) {
 	_, addr := serveTCP(t, ServerConfig{Config: Config{Handler: echo}})

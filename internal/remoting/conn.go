@@ -30,7 +30,8 @@ const (
 
 // Appender is a frame that writes itself. AppendFrame is called once, under
 // the output buffer's lock: it appends one frame with the given opaque to dst
-// and returns the grown slice; it must not block or use the connection.
+// and returns the grown slice; it must not block or use the connection. A
+// one-way frame may turn out to be needless: then dst is returned as it is.
 type Appender interface {
 	AppendFrame(dst []byte, opaque int32) []byte
 }
