@@ -45,6 +45,7 @@ func (s *Store) recover(aborted bool) error {
 	for _, q := range s.queues.all(nil) {
 		q.cq.CorrectMin(s.log.begin())
 		q.next = q.cq.Max()
+		q.since = min(q.since, found.phy) // the log may have lost its end
 	}
 	return nil
 }
@@ -71,7 +72,7 @@ func (s *Store) recoverClean() (logEnd, error) {
 	if covered > found.phy {
 		return found, errNotClean
 	}
-	if err := s.log.seq.Truncate(found.phy); err != nil {
+	if err := s.truncateLog(found.phy); err != nil {
 		return found, err
 	}
 	s.log.end.Store(found.phy)
@@ -186,7 +187,7 @@ func (s *Store) scanLog(from int64) logEnd {
 // with pages that only the system's cache has.
 func (s *Store) cutLog(from, end int64) error {
 	seq := s.log.seq
-	if err := seq.Truncate(end); err != nil {
+	if err := s.truncateLog(end); err != nil {
 		return err
 	}
 	for _, f := range seq.Files() {
@@ -199,6 +200,18 @@ func (s *Store) cutLog(from, end int64) error {
 		return err
 	}
 	return seq.SyncNames(0)
+}
+
+// truncateLog cuts the log's files at end. The oldest one stays, even if there
+// is nothing in it any more: its name says where the log goes on.
+func (s *Store) truncateLog(end int64) error {
+	seq := s.log.seq
+	if f := seq.First(); f != nil && f.Start() == end {
+		err := seq.Truncate(end + 1)
+		f.SetWrote(0)
+		return err
+	}
+	return seq.Truncate(end)
 }
 
 // abortFile marks a store that is open, or was not closed.

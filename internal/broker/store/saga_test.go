@@ -211,7 +211,7 @@ func (g *saga) check() {
 	for _, p := range g.puts {
 		end = p.end
 		k := fmt.Sprintf("%s/%d", p.topic, p.queue)
-		if p.phy >= begin {
+		if p.phy >= begin && p.topic != "" {
 			want[k] = append(want[k], p)
 		}
 	}

@@ -240,8 +240,9 @@ func (s *Sequence) Truncate(off int64) error {
 		s.names.Store(true)
 	}
 	var err error
-	for _, f := range old[keep:] {
-		err = errors.Join(err, f.Destroy())
+	// The newest goes first: a crash on the way must not leave a hole.
+	for i := len(old) - 1; i >= keep; i-- {
+		err = errors.Join(err, old[i].Destroy())
 	}
 	if keep > 0 {
 		last := files[keep-1]
