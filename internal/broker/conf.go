@@ -69,6 +69,10 @@ func settings() []setting {
 		text("storePathRootDir", func(c *Config) *string { return &c.Store.Dir }),
 		number("mappedFileSizeCommitLog", func(c *Config) *int64 { return &c.Store.CommitLogFileSize }),
 		number("mappedFileSizeConsumeQueue", func(c *Config) *int64 { return &c.Store.ConsumeQueueFileSize }),
+		number("maxHashSlotNum", func(c *Config) *int32 { return &c.Store.IndexSlots }),
+		number("maxIndexNum", func(c *Config) *int32 { return &c.Store.IndexEntries }),
+		number("maxMsgsNumBatch", func(c *Config) *int32 { return &c.Store.MaxQuery }),
+		inverted("messageIndexEnable", func(c *Config) *bool { return &c.Store.NoIndex }),
 		number("maxMessageSize", func(c *Config) *int { return &c.Store.MaxMessageSize }),
 		{"flushDiskType", func(c *Config) string {
 			if c.Store.SyncFlush {
@@ -106,12 +110,7 @@ func settings() []setting {
 		percent("diskMaxUsedSpaceRatio", func(c *Config) *int { return &c.Store.DiskMaxPercent }),
 		percent("diskSpaceCleanForciblyRatio", func(c *Config) *int { return &c.Store.DiskCleanPercent }),
 		percent("diskSpaceWarningLevelRatio", func(c *Config) *int { return &c.Store.DiskFullPercent }),
-		{"cleanFileForciblyEnable", func(c *Config) string { return strconv.FormatBool(!c.Store.NoForcedClean) }, func(c *Config, v string) error {
-			on := false
-			err := boolean("", func(*Config) *bool { return &on }).set(c, v)
-			c.Store.NoForcedClean = !on
-			return err
-		}},
+		inverted("cleanFileForciblyEnable", func(c *Config) *bool { return &c.Store.NoForcedClean }),
 		number("maxTransferBytesOnMessageInMemory", func(c *Config) *int { return &c.Store.MemoryTransferBytes }),
 		number("maxTransferCountOnMessageInMemory", func(c *Config) *int { return &c.Store.MemoryTransferCount }),
 		number("maxTransferBytesOnMessageInDisk", func(c *Config) *int { return &c.Store.DiskTransferBytes }),
@@ -185,6 +184,19 @@ func boolean(key string, field func(*Config) *bool) setting {
 			return errors.New("true or false is needed") // Apache would read a slip as false
 		}
 		*field(c) = on
+		return nil
+	}}
+}
+
+// inverted is a key that switches off what its field switches on: a field's
+// zero value must be the default.
+func inverted(key string, field func(*Config) *bool) setting {
+	b := boolean(key, field)
+	return setting{key, func(c *Config) string { return strconv.FormatBool(!*field(c)) }, func(c *Config, v string) error {
+		if err := b.set(c, v); err != nil {
+			return err
+		}
+		*field(c) = !*field(c)
 		return nil
 	}}
 }

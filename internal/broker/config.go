@@ -139,7 +139,10 @@ func storeDefaults(c store.Config) store.Config {
 	if !c.FS.InMemory() {
 		def(&c.CommitLogFileSize, 1<<30)
 		def(&c.ConsumeQueueFileSize, 6_000_000)
+		def(&c.IndexSlots, 5_000_000)
+		def(&c.IndexEntries, 20_000_000)
 	}
+	def(&c.MaxQuery, 64)
 	def(&c.MaxMessageSize, 4<<20)
 	def(&c.SyncFlushTimeout, 5*time.Second)
 	def(&c.FlushInterval, 500*time.Millisecond)

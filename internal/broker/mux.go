@@ -64,6 +64,7 @@ func (b *Broker) routes() []served {
 
 		{wire.ReqGetBrokerConfig, worker, b.handleBrokerConfig},
 		{wire.ReqGetBrokerRuntimeInfo, worker, b.handleRuntimeInfo},
+		{wire.ReqQueryMessage, worker, b.handleQuery},
 		{wire.ReqViewMessageByID, worker, b.handleView},
 		{wire.ReqGetConsumerRunningInfo, worker, b.handleRunningInfo},
 		{wire.ReqConsumeMessageDirectly, worker, b.handleConsumeDirectly},
