@@ -39,6 +39,7 @@ type dispatcher struct {
 	clock     clock.Clock
 	logger    *slog.Logger
 	followers []follower
+	queues    *queueFollower       // one of followers
 	notice    func(r *wire.Record) // after all followers; nil during recovery
 	confirm   func() int64         // how far records may be shown
 
@@ -76,8 +77,10 @@ func (d *dispatcher) wake() {
 }
 
 // carry dispatches what the caller has appended, up to log position end, on
-// the caller's goroutine if nobody else is dispatching.
-func (d *dispatcher) carry(end int64) {
+// the caller's goroutine if nobody else is dispatching. If that was one record
+// the caller has it still: r, as it is in the log, and its queue. Else r is
+// nil.
+func (d *dispatcher) carry(end int64, r *wire.Record, q *queue) {
 	if d.waiting.Load() > 0 || d.fault.Load() != nil {
 		d.wake()
 		return
@@ -86,7 +89,13 @@ func (d *dispatcher) carry(end int64) {
 		return // the owner looks once more when it is done
 	}
 	var err error
-	if !d.ended {
+	switch {
+	case d.ended:
+	case r != nil && d.pos.Load() == r.PhyOffset && d.waiting.Load() == 0 && end <= d.confirm():
+		d.queues.known = q
+		err = d.give(r)
+		d.queues.known = nil
+	default:
 		err = d.advance(context.Background(), min(end, d.confirm()), false)
 	}
 	d.owner.Unlock()
@@ -217,17 +226,25 @@ func (d *dispatcher) dispatchAll(ctx context.Context, b []byte, pos, fileEnd int
 			d.pos.Store(min(fileEnd, pos+int64(len(b))))
 			return nil
 		}
-		for _, f := range d.followers {
-			if err := f.follow(r); err != nil {
-				return err
-			}
+		if err := d.give(r); err != nil {
+			return err
 		}
 		b, pos = b[n:], pos+n
-		d.storeTime.Store(r.StoreTime)
-		d.pos.Store(pos)
-		if d.notice != nil {
-			d.notice(r)
+	}
+	return nil
+}
+
+// give hands the next record to all followers. The caller holds owner.
+func (d *dispatcher) give(r *wire.Record) error {
+	for _, f := range d.followers {
+		if err := f.follow(r); err != nil {
+			return err
 		}
+	}
+	d.storeTime.Store(r.StoreTime)
+	d.pos.Store(r.PhyOffset + int64(r.Size))
+	if d.notice != nil {
+		d.notice(r)
 	}
 	return nil
 }
@@ -282,6 +299,8 @@ type queueFollower struct {
 	queues *queueTable
 	delays []time.Duration
 	logger *slog.Logger
+	known  *queue // the next record's, if whoever dispatches knows it
+	tags   int64  // tags code of the last record that belongs into a queue
 }
 
 // follow implements follower. Half messages and rolled back ones have no
@@ -290,7 +309,13 @@ func (f *queueFollower) follow(r *wire.Record) error {
 	if !inQueue(r.SysFlag) {
 		return nil
 	}
-	q := f.queues.dispatchTo(r.Topic, r.QueueID, r.PhyOffset)
+	f.tags = tagsCode(r, f.delays)
+	// A queue that has been deleted since gets a unit in vain: it is removed
+	// only once all that went to it has been dispatched.
+	q := f.known
+	if q == nil {
+		q = f.queues.dispatchTo(r.Topic, r.QueueID, r.PhyOffset)
+	}
 	if q == nil {
 		return nil
 	}
@@ -299,7 +324,7 @@ func (f *queueFollower) follow(r *wire.Record) error {
 			return err
 		}
 	}
-	out, err := q.cq.Append(r.QueueOffset, cq.Unit{Phy: r.PhyOffset, Size: r.Size, Tags: tagsCode(r, f.delays)})
+	out, err := q.cq.Append(r.QueueOffset, cq.Unit{Phy: r.PhyOffset, Size: r.Size, Tags: f.tags})
 	if out >= cq.Gap && err == nil {
 		f.logger.Error("queue offset of a record is not the next one", "topic", q.topic, "queue", q.id,
 			"offset", r.QueueOffset, "have", q.cq.Max()-1, "phy", r.PhyOffset)

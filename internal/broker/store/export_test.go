@@ -54,3 +54,15 @@ func Scan(b []byte, phy int64, r *wire.Record) (n int64, record bool) {
 	what, n, _ := scan(b, phy, true, r)
 	return n, what == foundRecord
 }
+
+// Watch calls f with each record that is dispatched from now on.
+func (s *Store) Watch(f func(*wire.Record)) {
+	s.dispatch.borrow(func() { s.dispatch.followers = append(s.dispatch.followers, watcher(f)) })
+}
+
+type watcher func(*wire.Record)
+
+func (w watcher) follow(r *wire.Record) error {
+	w(r)
+	return nil
+}

@@ -21,10 +21,14 @@ const (
 	keepBuffer = 256 << 10
 )
 
-// buffers are encode buffers: records are built outside the append lock.
+// buffers are what records are built in, outside the append lock.
 type buffers struct{ pool sync.Pool }
 
-type buffer struct{ b []byte }
+type buffer struct {
+	b     []byte // encoded records
+	props []byte
+	rec   wire.Record
+}
 
 func (p *buffers) get() *buffer {
 	if b, ok := p.pool.Get().(*buffer); ok {
@@ -34,7 +38,8 @@ func (p *buffers) get() *buffer {
 }
 
 func (p *buffers) put(b *buffer) {
-	if cap(b.b) <= keepBuffer {
+	if cap(b.b) <= keepBuffer && cap(b.props) <= keepBuffer {
+		b.rec.Topic, b.rec.Body, b.rec.Properties = nil, nil, nil // the caller's
 		p.pool.Put(b)
 	}
 }
@@ -60,23 +65,23 @@ func (s *Store) Put(m *Message, w Waiter) (PutResult, bool) {
 	if len(m.Body) > s.cfg.MaxMessageSize {
 		return refuse(MessageIllegal, fmt.Errorf("store: body of %d bytes, the limit is %d", len(m.Body), s.cfg.MaxMessageSize)), false
 	}
-	buf, props := s.buffers.get(), s.buffers.get()
+	buf := s.buffers.get()
 	defer s.buffers.put(buf)
-	defer s.buffers.put(props)
-	rec := s.record(m)
+	rec := &buf.rec
+	s.record(rec, m)
 	rec.Body, rec.Properties = m.Body, m.Properties
 	if n := len(m.Properties); n > 0 && m.Properties[n-1] != propertyEnd {
-		props.b = append(append(props.b[:0], m.Properties...), propertyEnd)
-		rec.Properties = props.b
+		buf.props = append(append(buf.props[:0], m.Properties...), propertyEnd)
+		rec.Properties = buf.props
 	}
 	if len(rec.Properties) > wire.MaxProperties {
 		return refuse(PropertiesSizeExceeded, tooManyProperties(len(rec.Properties))), false
 	}
-	buf.b = wire.AppendRecord(buf.b[:0], &rec)
+	buf.b = wire.AppendRecord(buf.b[:0], rec)
 	if limit := s.cfg.MaxMessageSize + recordSlack; len(buf.b) > limit {
 		return refuse(MessageIllegal, fmt.Errorf("store: record of %d bytes, the limit is %d", len(buf.b), limit)), false
 	}
-	return s.append(m, buf.b, 1, nil, w)
+	return s.append(m, buf.b, 1, rec, nil, w)
 }
 
 // check refuses what must not get into the log, whatever it is.
@@ -97,14 +102,14 @@ func (s *Store) check(m *Message) (Status, error) {
 	return PutOK, nil
 }
 
-// record is what all records made of m have in common. Body, properties and
+// record sets what all records made of m have in common. Body, properties and
 // what the append lock decides are left out.
-func (s *Store) record(m *Message) wire.Record {
+func (s *Store) record(r *wire.Record, m *Message) {
 	born := m.BornHost
 	if !born.IsValid() {
 		born = s.cfg.StoreHost
 	}
-	return wire.Record{
+	*r = wire.Record{
 		QueueID:        m.QueueID,
 		Flag:           m.Flag,
 		SysFlag:        m.SysFlag,
@@ -122,9 +127,10 @@ func unmap(a netip.AddrPort) netip.AddrPort {
 }
 
 // append puts n encoded records of one message into the log, all or none, and
-// gives them their places: offsets and store time are written into b. If phy
-// is not nil the records' positions are appended to it.
-func (s *Store) append(m *Message, b []byte, n int64, phy []int64, w Waiter) (PutResult, bool) {
+// gives them their places: offsets and store time are written into b. rec is
+// the record if there is just one, else nil. If phy is not nil the records'
+// positions are appended to it.
+func (s *Store) append(m *Message, b []byte, n int64, rec *wire.Record, phy []int64, w Waiter) (PutResult, bool) {
 	if int64(len(b))+wire.BlankSize > s.cfg.CommitLogFileSize {
 		return refuse(MessageIllegal, fmt.Errorf("store: %d bytes of records do not fit into a commit log file of %d", len(b), s.cfg.CommitLogFileSize)), false
 	}
@@ -148,10 +154,10 @@ func (s *Store) append(m *Message, b []byte, n int64, phy []int64, w Waiter) (Pu
 			q.next += n
 		}
 		for at, off := 0, r.QueueOffset; at < len(b); at, off = at+recordSize(b[at:]), off+1 {
-			rec := b[at:]
-			wire.PatchQueueOffset(rec, off)
-			wire.PatchPhyOffset(rec, r.PhyOffset+int64(at))
-			wire.PatchStoreTime(rec, r.StoreTime)
+			one := b[at:]
+			wire.PatchQueueOffset(one, off)
+			wire.PatchPhyOffset(one, r.PhyOffset+int64(at))
+			wire.PatchStoreTime(one, r.StoreTime)
 			if phy != nil {
 				r.PhyOffsets = append(r.PhyOffsets, r.PhyOffset+int64(at))
 			}
@@ -171,9 +177,22 @@ func (s *Store) append(m *Message, b []byte, n int64, phy []int64, w Waiter) (Pu
 		}
 		r.End = s.log.write(b, r.StoreTime)
 		s.log.mu.Unlock()
-		s.dispatch.carry(r.End)
+		if rec != nil {
+			complete(rec, b, &r)
+		}
+		s.dispatch.carry(r.End, rec, q)
 		return r, false
 	}
+}
+
+// complete makes rec what decoding b would give: followers get it instead.
+func complete(rec *wire.Record, b []byte, r *PutResult) {
+	const crc, flags = 8, 36
+	rec.Size = int32(len(b))
+	rec.BodyCRC = binary.BigEndian.Uint32(b[crc:])
+	rec.SysFlag = int32(binary.BigEndian.Uint32(b[flags:]))
+	rec.V2 = len(rec.Topic) > wire.MaxTopicV1
+	rec.QueueOffset, rec.PhyOffset, rec.StoreTime = r.QueueOffset, r.PhyOffset, r.StoreTime
 }
 
 // recordSize reads the size of an encoded record.
@@ -195,12 +214,12 @@ func (s *Store) PutBatch(m *Message, phy []int64, w Waiter) (PutResult, bool) {
 	if _, ok := wire.Properties(m.Properties).Lookup(wire.PropDelay); ok {
 		return refuse(MessageIllegal, errors.New("store: a batch cannot be delayed")), false
 	}
-	buf, props := s.buffers.get(), s.buffers.get()
+	buf := s.buffers.get()
 	defer s.buffers.put(buf)
-	defer s.buffers.put(props)
 	buf.b = buf.b[:0]
 	n := int64(0)
-	rec := s.record(m)
+	rec := &buf.rec
+	s.record(rec, m)
 	for it := wire.Batch(m.Body); ; n++ {
 		item, ok, err := it.Next()
 		if err != nil {
@@ -209,12 +228,12 @@ func (s *Store) PutBatch(m *Message, phy []int64, w Waiter) (PutResult, bool) {
 		if !ok {
 			break
 		}
-		props.b = joinProperties(props.b[:0], item.Properties, m.Properties)
-		if len(props.b) > wire.MaxProperties {
-			return refuse(PropertiesSizeExceeded, fmt.Errorf("batch item %d: %w", n, tooManyProperties(len(props.b)))), false
+		buf.props = joinProperties(buf.props[:0], item.Properties, m.Properties)
+		if len(buf.props) > wire.MaxProperties {
+			return refuse(PropertiesSizeExceeded, fmt.Errorf("batch item %d: %w", n, tooManyProperties(len(buf.props)))), false
 		}
-		rec.Flag, rec.Body, rec.Properties = item.Flag, item.Body, props.b
-		buf.b = wire.AppendRecord(buf.b, &rec)
+		rec.Flag, rec.Body, rec.Properties = item.Flag, item.Body, buf.props
+		buf.b = wire.AppendRecord(buf.b, rec)
 		if len(buf.b) > s.cfg.MaxMessageSize {
 			return refuse(MessageIllegal, fmt.Errorf("store: the records of the batch exceed the limit of %d bytes", s.cfg.MaxMessageSize)), false
 		}
@@ -225,7 +244,7 @@ func (s *Store) PutBatch(m *Message, phy []int64, w Waiter) (PutResult, bool) {
 	if phy == nil {
 		phy = make([]int64, 0, n)
 	}
-	return s.append(m, buf.b, n, phy, w)
+	return s.append(m, buf.b, n, nil, phy, w)
 }
 
 // propertyEnd ends each property. Stored properties always end with it, so

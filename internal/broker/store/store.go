@@ -107,9 +107,10 @@ func (s *Store) open() error {
 	if err := cfg.FS.SyncDir(cfg.Dir); err != nil {
 		return err
 	}
+	queues := &queueFollower{queues: s.queues, delays: cfg.DelayLevels, logger: cfg.Logger}
 	s.dispatch = &dispatcher{
 		log: s.log, clock: cfg.Clock, logger: cfg.Logger, confirm: s.confirmed, kick: make(chan struct{}, 1),
-		followers: []follower{&queueFollower{queues: s.queues, delays: cfg.DelayLevels, logger: cfg.Logger}, s.indexer},
+		followers: []follower{queues, s.indexer}, queues: queues,
 	}
 	s.indexer.d = s.dispatch
 	s.cleaning = newCleaning(s)
@@ -160,7 +161,7 @@ func (s *Store) arrived(r *wire.Record) {
 	}
 	s.cfg.OnArrival(Arrival{
 		Topic: r.Topic, QueueID: r.QueueID, Offset: r.QueueOffset,
-		TagsCode: tagsCode(r, s.cfg.DelayLevels), StoreTime: r.StoreTime, Properties: r.Properties,
+		TagsCode: s.dispatch.queues.tags, StoreTime: r.StoreTime, Properties: r.Properties,
 	})
 }
 
