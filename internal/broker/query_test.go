@@ -8,12 +8,14 @@ import (
 	"math"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 	"github.com/gorocketmq/rocketmq/internal/clock"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
@@ -162,6 +164,39 @@ func TestQueryMessageOfLargeBodies(t *testing.T) {
 	require.NoError(t, b.Store().WaitIndexed(t.Context()))
 	got := p.query(&wire.QueryMessageRequest{Topic: "T", Key: "k", MaxNum: 10, End: math.MaxInt64})
 	require.Equal(t, []string{"3" + body, "4" + body, "5" + body}, got)
+}
+
+// With files of the real size: found after a clean stop and after a kill.
+func TestQueryAfterRestarts(t *testing.T) {
+	fs := mfile.OS()
+	cfg := testConfig(withClock(clock.NewManual(testStart)), func(c *Config) {
+		c.Store.Dir, c.Store.FS = t.TempDir(), fs
+		c.Store.CommitLogFileSize = 1 << 20
+	})
+	t.Cleanup(func() { require.Zero(t, fs.Mapped(), "files still mapped") })
+	var want []string
+	for _, end := range []func(*Broker){
+		func(b *Broker) { b.Kill() },
+		func(b *Broker) { require.NoError(t, b.Close(t.Context())) },
+		func(b *Broker) { b.Kill() },
+		func(b *Broker) { b.Kill() },
+	} {
+		b := startWith(t, cfg)
+		p := dial(t, b)
+		for range 3 {
+			want = append(want, fmt.Sprint(len(want)))
+			p.send(b, "T", 0, want[len(want)-1], wire.PropKeys, "k")
+		}
+		require.NoError(t, b.Store().WaitIndexed(t.Context()))
+		require.Equal(t, want, p.query(&wire.QueryMessageRequest{Topic: "T", Key: "k", MaxNum: 64, End: math.MaxInt64}))
+		p.close()
+		end(b)
+	}
+	list, err := fs.ReadDir(filepath.Join(cfg.Store.Dir, "index"))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Equal(t, int64(420_000_040), list[0].Size)
+	require.Equal(t, testStart.Local().Format("20060102150405")+"000", list[0].Name)
 }
 
 func TestNoIndex(t *testing.T) {
