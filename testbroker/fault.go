@@ -94,6 +94,27 @@ func (c *Cluster) SetAutoCreate(on bool) {
 	}))
 }
 
+// FillDisk makes a broker believe that so much of its disk is used, from 0 to
+// 1; it has taken note when FillDisk returns. Above 0.9 it refuses messages
+// ([rocketmq.ErrUnavailable]), until FillDisk says less. As in production, above
+// 0.85 it also removes the oldest files of its commit log, see [SegmentSize],
+// some every second, but never the one it writes; nothing is removed for its age.
+// Without FillDisk a broker believes its disk to be empty, whatever the
+// machine's is like. An unknown broker or a ratio out of range fails the test.
+func (c *Cluster) FillDisk(broker string, ratio float64) {
+	c.helper()
+	c.must(c.inTurn(func(ctx context.Context) error {
+		n, err := c.node(broker, 0)
+		if err != nil {
+			return err
+		}
+		if !(ratio >= 0 && ratio <= 1) {
+			return fmt.Errorf("FillDisk(%q, %v): the ratio is from 0 to 1", broker, ratio)
+		}
+		return n.fillDisk(ctx, ratio)
+	}))
+}
+
 // inTurn runs f while nobody else starts or stops servers.
 func (c *Cluster) inTurn(f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)

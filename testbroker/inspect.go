@@ -87,6 +87,10 @@ func readQueue(s *store.Store, q rocketmq.Queue) ([]*rocketmq.MessageView, error
 	req := store.GetRequest{Topic: []byte(q.Topic), QueueID: int32(q.ID), MaxMsgs: 32, Offset: s.MinOffset(q.Topic, int32(q.ID))}
 	for req.Offset < s.MaxOffset(q.Topic, int32(q.ID)) {
 		body, res := s.Get(nil, req) // the views keep body
+		if res.Status == store.MessageWasRemoving || res.Status == store.OffsetTooSmall {
+			req.Offset = res.NextOffset // just being cleaned, see FillDisk
+			continue
+		}
 		if res.Status != store.Found {
 			return all, fmt.Errorf("%s at offset %d: %s", q, req.Offset, res.Status)
 		}

@@ -66,8 +66,9 @@ type node struct {
 	cfg  broker.Config
 	addr string // fixed by the first start
 
-	mu sync.Mutex // guards b, for those who only look
-	b  *broker.Broker
+	mu   sync.Mutex // guards all below, for those who only look
+	b    *broker.Broker
+	disk float64 // what the broker takes for the used share of its disk
 }
 
 func newNode(i int, cfg config, nameServers []string) *node {
@@ -80,6 +81,10 @@ func newNode(i int, cfg config, nameServers []string) *node {
 	n.cfg.Logger = cfg.logger.With("server", n.name)
 	n.cfg.Store.CommitLogFileSize = int64(cfg.segment)
 	n.cfg.Store.Dir = filepath.Join(cfg.dir, n.name)
+	// Neither the developer's disk nor the age of the data decide about a test.
+	n.cfg.Store.DiskUsage = func(string) (float64, error) { return n.diskUsed(), nil }
+	n.cfg.Store.CleanInterval = time.Second
+	n.cfg.Store.FileReserved = 100 * 365 * 24 * time.Hour
 	if cfg.dir == "" {
 		n.cfg.Store.FS = mfile.NewMemory() // outlives the broker, as a disk does
 	}
@@ -135,6 +140,23 @@ func (n *node) set(b *broker.Broker) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.b = b
+}
+
+func (n *node) diskUsed() float64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.disk
+}
+
+// fillDisk sets the usage of the disk and has a broker that is up look at it.
+func (n *node) fillDisk(ctx context.Context, ratio float64) error {
+	n.mu.Lock()
+	n.disk = ratio
+	n.mu.Unlock()
+	if b := n.broker(); b != nil {
+		return b.Store().CheckDisk(ctx)
+	}
+	return nil
 }
 
 // createTopics creates topics on a broker that is up.
