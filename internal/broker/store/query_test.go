@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -420,4 +421,50 @@ func TestQueryUnderLoad(t *testing.T) {
 	check()
 	r.kill()
 	check()
+}
+
+// What the log has after a power failure can be found, whatever is left of the
+// index, and once each.
+func TestIndexAfterPowerLoss(t *testing.T) {
+	for seed := range uint64(40) {
+		rnd := rand.New(rand.NewPCG(seed, 7))
+		fsys := mfile.NewCrash()
+		r := newRig(t, false, func(c *store.Config) {
+			c.FS, c.IndexSlots, c.IndexEntries = fsys, 300, int32(4+rnd.IntN(700))
+		})
+		n := 0
+		for range 3 {
+			for range 20 + rnd.IntN(60) {
+				body := fmt.Sprint("m-", n)
+				r.put("T", 0, body, wire.PropUniqKey, "id-"+body, wire.PropKeys, "shared "+body)
+				r.clock.Advance(time.Duration(rnd.IntN(3)) * time.Millisecond)
+				n++
+				switch rnd.IntN(20) {
+				case 0:
+					require.NoError(t, r.FlushNow())
+				case 1:
+					r.index()
+					require.NoError(t, r.FlushNow())
+					require.NoError(t, r.FlushIndexNow())
+				}
+			}
+			if rnd.IntN(4) == 0 {
+				require.NoError(t, r.Close())
+			} else {
+				r.Abandon()
+			}
+			fsys = fsys.PowerLoss(rnd.Uint64())
+			r.cfg.FS = fsys
+			r.open()
+			have := r.bodies("T", 0, r.MinOffset("T", 0))
+			r.index()
+			for _, body := range have {
+				got := bodiesOf(r.query(store.QueryRequest{Topic: []byte("T"), Key: []byte(body), End: math.MaxInt64, Max: 9}))
+				require.Equal(t, []string{body}, got, "seed %d", seed)
+			}
+			got := bodiesOf(r.query(store.QueryRequest{Topic: []byte("T"), Key: []byte("shared"), End: math.MaxInt64, Max: 64}))
+			require.Equal(t, append([]string{}, have[max(0, len(have)-64):]...), got, "seed %d", seed)
+		}
+		r.Abandon()
+	}
 }
