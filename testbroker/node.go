@@ -79,6 +79,7 @@ func newNode(i int, cfg config, nameServers []string) *node {
 	n.cfg.PropertyFilter = true       // unlike Apache's default
 	n.cfg.RegisterEvery = time.Second // and no longer pause after a failure than this
 	n.cfg.Logger = cfg.logger.With("server", n.name)
+	n.cfg.Store.SyncFlush = cfg.syncFlush
 	n.cfg.Store.CommitLogFileSize = int64(cfg.segment)
 	n.cfg.Store.Dir = filepath.Join(cfg.dir, n.name)
 	// Neither the developer's disk nor the age of the data decide about a test.

@@ -18,6 +18,7 @@ type config struct {
 	autoCreate           bool
 	dir                  string
 	segment              int
+	syncFlush            bool
 	logger               *slog.Logger
 }
 
@@ -62,6 +63,11 @@ func Dir(path string) Option { return func(c *config) { c.dir = path } }
 // message must fit into one. A directory must always be opened with the size
 // it was made with.
 func SegmentSize(bytes int) Option { return func(c *config) { c.segment = bytes } }
+
+// SyncFlush makes brokers answer a message once it is on disk, and show it to
+// consumers then, as Apache's flushDiskType=SYNC_FLUSH. Without [Dir] there is
+// no disk to wait for, but answers take the same way.
+func SyncFlush() Option { return func(c *config) { c.syncFlush = true } }
 
 // Logger sets where brokers and name servers log to. By default a cluster of
 // [New] logs to the test's own log, which go test shows if the test fails, and
