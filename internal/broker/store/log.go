@@ -47,6 +47,7 @@ type commitLog struct {
 	broken  chan struct{} // closed when failed is set
 	busy    bool          // the flusher is stuck
 	room    chan struct{} // closed, and replaced, when an appender may find room in group
+	queued  bool          // appenders wait for room
 }
 
 func newCommitLog(seq *mfile.Sequence) *commitLog {
@@ -105,6 +106,7 @@ func (l *commitLog) lock(n int64) error {
 			return l.failure()
 		case l.grouped && l.group.full(n):
 			room, busy := l.room, l.busy
+			l.queued = l.queued || !busy
 			l.mu.Unlock()
 			if busy {
 				return errBusy
@@ -223,8 +225,11 @@ func (l *commitLog) take(empty *group) *group {
 // makeRoom lets appenders that wait for the flusher look again; mu must be
 // held.
 func (l *commitLog) makeRoom() {
-	close(l.room)
-	l.room = make(chan struct{})
+	if l.queued {
+		l.queued = false
+		close(l.room)
+		l.room = make(chan struct{})
+	}
 }
 
 // setBusy tells appenders whether it makes sense to wait for the flusher.

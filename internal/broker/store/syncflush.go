@@ -17,7 +17,7 @@ const (
 	// to wait for it are refused (osPageCacheBusyTimeOutMills).
 	busyAfter = time.Second
 
-	patience = 400 // turns given to others in vain until gather ends, some 50 us
+	patience = 100 // turns given to others in vain until gather may end, some 20 us
 	maxSkips = 63
 )
 
@@ -33,8 +33,9 @@ type groupFlusher struct {
 
 	// of whoever flushes
 	spare       *group
-	done        []waiting // answered last
-	skip, skips int       // flushes without gather: still to come, after each failure
+	took        time.Duration // of the last flush
+	done        []waiting     // answered last
+	skip, skips int           // flushes without gather: still to come, after each failure
 }
 
 func newGroupFlusher() *groupFlusher {
@@ -58,7 +59,7 @@ func (s *Store) flushGroups(ctx context.Context) {
 		case <-s.sync.kick:
 		}
 		for ctx.Err() == nil && s.flushGroup() {
-			s.sync.gather()
+			s.gather()
 		}
 	}
 }
@@ -66,16 +67,18 @@ func (s *Store) flushGroups(ctx context.Context) {
 // gather lets those append who are about to: producers whose answers have just
 // been given would otherwise miss the next flush by a moment, and each flush
 // would serve half of them. It ends when as many wait as were answered, or
-// when nobody comes any more; where they never come, as they are far away, it
-// is tried ever more rarely.
-func (f *groupFlusher) gather() {
+// when nobody comes any more and a quarter of a flush has gone by; where they
+// do not come, as they are far away, it is tried ever more rarely.
+func (s *Store) gather() {
+	f := s.sync
 	if f.skip > 0 {
 		f.skip--
 		return
 	}
 	before := f.waiters.count()
 	have, want := before, before+len(f.done)
-	for idle := 0; have < want && idle < patience; idle++ {
+	end := s.now() + f.took/4
+	for idle := 0; have < want && (idle < patience || s.now() < end); idle++ {
 		runtime.Gosched()
 		if n := f.waiters.count(); n > have {
 			have, idle = n, 0
@@ -98,9 +101,11 @@ func (s *Store) flushGroup() bool {
 	if g == nil {
 		return false
 	}
-	f.since.Store(int64(s.now()))
+	begin := s.now()
+	f.since.Store(int64(begin))
 	err := g.write()
 	f.since.Store(0)
+	f.took = s.now() - begin
 	if err != nil {
 		s.flushFailed(err)
 		g.reset()
