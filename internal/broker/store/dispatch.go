@@ -324,7 +324,11 @@ func (f *queueFollower) follow(r *wire.Record) error {
 			return err
 		}
 	}
-	out, err := q.cq.Append(r.QueueOffset, cq.Unit{Phy: r.PhyOffset, Size: r.Size, Tags: f.tags})
+	u := cq.Unit{Phy: r.PhyOffset, Size: r.Size, Tags: f.tags}
+	out, err := q.cq.Append(r.QueueOffset, u)
+	if invariants && out == cq.Appended && err == nil {
+		checkUnit(q.cq, u, r)
+	}
 	if out >= cq.Gap && err == nil {
 		f.logger.Error("queue offset of a record is not the next one", "topic", q.topic, "queue", q.id,
 			"offset", r.QueueOffset, "have", q.cq.Max()-1, "phy", r.PhyOffset)

@@ -177,6 +177,9 @@ func (s *Store) append(m *Message, b []byte, n int64, rec *wire.Record, phy []in
 		}
 		r.End = s.log.write(b, r.StoreTime)
 		s.log.mu.Unlock()
+		if invariants {
+			s.checkAppended(&r, queued, n)
+		}
 		if rec != nil {
 			complete(rec, b, &r)
 		}
@@ -193,6 +196,15 @@ func complete(rec *wire.Record, b []byte, r *PutResult) {
 	rec.SysFlag = int32(binary.BigEndian.Uint32(b[flags:]))
 	rec.V2 = len(rec.Topic) > wire.MaxTopicV1
 	rec.QueueOffset, rec.PhyOffset, rec.StoreTime = r.QueueOffset, r.PhyOffset, r.StoreTime
+}
+
+// checkAppended is for the build tag invariants. Records without a place in a
+// queue have no offsets of their own.
+func (s *Store) checkAppended(r *PutResult, queued bool, n int64) {
+	if !queued {
+		n = 0
+	}
+	s.checkRecords(r.PhyOffset, r.End, r.QueueOffset, n)
 }
 
 // recordSize reads the size of an encoded record.

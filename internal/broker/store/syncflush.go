@@ -114,7 +114,10 @@ func (s *Store) flushGroup() bool {
 	s.flushes.Add(1)
 	s.flushed.Store(g.end)
 	s.flushedTime.Store(g.storeTime)
-	s.log.end.Store(g.end)
+	before := s.log.end.Swap(g.end)
+	if invariants {
+		s.checkRecords(before, g.end, 0, 0)
+	}
 	s.dispatch.wake()
 	f.done = f.waiters.take(f.done[:0], func(x *waiting) bool { return x.end <= g.end })
 	answer(f.done, PutOK, nil)
