@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -222,4 +223,38 @@ func TestC62_NoRoomForQueues(t *testing.T) {
 		require.Equal(t, append(want, "after")[first:], r.bodies("T", 0, first))
 		require.NoError(t, r.Close())
 	})
+}
+
+// sized is a file system that says how large it is.
+type sized struct {
+	mfile.FS
+	total, available int64
+	err              error
+}
+
+func (s *sized) Usage(dir string) (total, available int64, err error) {
+	if filepath.Base(dir) != "store" { // the directories below are made later
+		return 0, 0, &fs.PathError{Op: "statfs", Path: dir, Err: fs.ErrNotExist}
+	}
+	return s.total, s.available, s.err
+}
+
+// Usage is asked of the file system and rounded up to whole percent, as
+// Apache does.
+func TestUsageOfAFileSystem(t *testing.T) {
+	for _, c := range []struct {
+		total, available int64
+		want             float64
+	}{{0, 0, 0}, {1000, 1000, 0}, {1000, 100, 0.9}, {1000, 99, 0.91}, {1000, 0, 1}} {
+		r := newRig(t, false, func(cfg *store.Config) {
+			cfg.FS, cfg.DiskUsage = &sized{FS: cfg.FS, total: c.total, available: c.available}, nil
+		})
+		st := r.Stats()
+		require.Equal(t, c.want, st.LogDiskUsed)
+		require.Equal(t, c.want, st.QueueDiskUsed)
+		res, _ := r.Put(message("T", 0, "m"), nil)
+		require.Equal(t, c.want <= 0.9, res.Err == nil, "%v", res.Err)
+	}
+	r := newRig(t, true, func(cfg *store.Config) { cfg.DiskUsage = nil })
+	require.InDelta(t, 0.5, r.Stats().LogDiskUsed, 0.5)
 }
