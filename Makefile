@@ -17,7 +17,7 @@ NESTED := bench interop/goclient
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "Variables: PKG=$(PKG) FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) BENCHFLAGS=$(BENCHFLAGS) INTEROP_VERSIONS=$(INTEROP_VERSIONS)"
+	@echo "Variables: PKG=$(PKG) FUZZTIME=$(FUZZTIME) SEEDS=$(SEEDS) BENCH=$(BENCH) BENCHFLAGS=$(BENCHFLAGS) INTEROP_VERSIONS=$(INTEROP_VERSIONS)"
 
 .PHONY: build
 build: ## compile everything, also for a 32-bit machine
@@ -31,6 +31,15 @@ test: ## run the tests of PKG
 .PHONY: race
 race: ## run the tests of PKG under the race detector, in random order, uncached
 	$(GO) test -race -count=1 -shuffle=on $(PKG)
+
+SEEDS ?= 1000
+.PHONY: crash
+crash: ## the store under faults, power loss (SEEDS seeds), random stories, and kill -9 of rmqbroker 20 times; checks itself meanwhile
+	@mkdir -p $(BIN)
+	CRASH_SEEDS=$(SEEDS) $(GO) test -count=1 -tags invariants -timeout 60m -v \
+		-run 'TestPowerLoss|TestFaultAtEveryOperation|TestMetamorphic|TestC60|TestKillUnderLoad' \
+		./internal/broker/store ./cmd/rmqbroker > $(BIN)/crash.log || { grep -v '=== \|^ *--- PASS' $(BIN)/crash.log; exit 1; }
+	@grep -v '=== \|^ *--- PASS: .*/.*/' $(BIN)/crash.log
 
 .PHONY: vet
 vet: ## go vet for Linux, macOS and Windows
@@ -81,6 +90,13 @@ bench-peer: ## ours and the official Go client in turns on one rmqbroker: rates,
 	$(GO) build -o $(BIN)/rmqbroker ./cmd/rmqbroker
 	cd bench && $(GO) build -o $(BIN)/mqbench .
 	$(BIN)/mqbench -rmqbroker $(BIN)/rmqbroker $(BENCHFLAGS)
+
+APACHE ?= 5.5.0,5.3.3
+.PHONY: bench-java
+bench-java: ## rmqbroker and Apache's broker in turns under our client; needs a JDK and Maven; about 20 minutes (BENCHFLAGS, APACHE)
+	$(GO) build -o $(BIN)/rmqbroker ./cmd/rmqbroker
+	cd bench && $(GO) build -o $(BIN)/mqbench .
+	$(BIN)/mqbench -apache "$(APACHE)" -interop "$(CURDIR)/interop" -rmqbroker $(BIN)/rmqbroker $(BENCHFLAGS)
 
 .PHONY: ci
 ci: ## what the server runs
