@@ -155,8 +155,9 @@ func (g *group) wait(ctx context.Context, event <-chan struct{}, what string) er
 	}
 }
 
-// balance waits until each queue has exactly one owner. Members learn of each
-// other one after the other; in between two of them read the same queue.
+// balance waits until each queue has exactly one owner, who reads it. Members
+// learn of each other one after the other, and the one who takes a queue over
+// gives the one before a moment to commit.
 func (g *group) balance(ctx context.Context) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -185,7 +186,7 @@ func (g *group) balanced() bool {
 			if q.Queue.Topic != g.topic {
 				continue // the group's retry topic
 			}
-			if owned[q.Queue] {
+			if owned[q.Queue] || q.State == "taking over" {
 				return false
 			}
 			owned[q.Queue] = true
