@@ -488,3 +488,30 @@ func TestDropEmptyQueues(t *testing.T) {
 	require.Equal(t, []string{"again"}, r.bodies("Gone", 0, 0))
 	require.Equal(t, []string{"young", "again"}, r.bodies("Gone", 1, 1))
 }
+
+// The index forgets what is no longer in the log, but for its newest file.
+func TestIndexFilesGoWithTheirRecords(t *testing.T) {
+	onBoth(t, func(t *testing.T, disk bool) {
+		r := newCleanRig(t, disk, func(c *store.Config) { c.IndexSlots, c.IndexEntries = 10, 21 })
+		files := func() int {
+			list, err := r.cfg.FS.ReadDir(filepath.Join(r.cfg.Dir, "index"))
+			require.NoError(t, err)
+			return len(list)
+		}
+		for i := range 60 {
+			r.put("Keys", 0, "m", "KEYS", fmt.Sprint("key", i))
+		}
+		r.fill("T", 4)
+		require.NoError(t, r.WaitIndexed(t.Context()))
+		before := files()
+		require.GreaterOrEqual(t, before, 3)
+		r.used.Store(0.86)
+		require.Equal(t, 1, r.clean())
+		require.Less(t, files(), before)
+		require.Positive(t, files())
+		r.used.Store(0.1)
+		r.reopen()
+		r.put("Keys", 0, "m", "KEYS", "key")
+		require.NoError(t, r.WaitIndexed(t.Context()))
+	})
+}
