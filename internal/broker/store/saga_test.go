@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -59,6 +60,7 @@ type stored struct {
 	offset     int64
 	phy, end   int64
 	body, tags string
+	key        string // of a record that can be found by it
 }
 
 // tell runs f as a saga of the given seed.
@@ -66,6 +68,7 @@ func tell(t *testing.T, seed uint64, cfg store.Config, f func(g *saga)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		g := &saga{t: t, rand: rand.New(rand.NewPCG(seed, 1)), cfg: cfg}
+		g.cfg.IndexSlots, g.cfg.IndexEntries = 20, 100
 		g.crash, _ = cfg.FS.(*mfile.Crash)
 		defer func() {
 			if g.Store != nil {
@@ -101,6 +104,10 @@ func (g *saga) message(size int) (*store.Message, stored) {
 	if g.rand.IntN(2) == 0 {
 		p.tags = fmt.Sprintf("tag%d", g.rand.IntN(5))
 		m.Properties = wire.AppendProperty(m.Properties, wire.PropTags, p.tags)
+	}
+	if g.rand.IntN(3) == 0 {
+		p.key = fmt.Sprintf("key%d", g.n)
+		m.Properties = wire.AppendProperty(m.Properties, wire.PropKeys, p.key)
 	}
 	if g.rand.IntN(4) == 0 {
 		m.Properties = wire.AppendProperty(m.Properties, "filler", strings.Repeat("p", g.rand.IntN(1500)))
@@ -146,7 +153,7 @@ func (g *saga) putBatch(n int) bool {
 	var bodies []string
 	var parts []stored
 	for i := range n {
-		first.body, first.tags = fmt.Sprintf("%d-%d", g.n, i), ""
+		first.body, first.tags, first.key = fmt.Sprintf("%d-%d", g.n, i), "", ""
 		bodies, parts = append(bodies, first.body), append(parts, first)
 	}
 	m.Body = batch(bodies...)
@@ -218,6 +225,7 @@ func (g *saga) check() {
 	if len(g.puts) > 0 {
 		require.Equal(g.t, end, g.logEnd(), "the log ends behind the last message")
 	}
+	require.NoError(g.t, g.WaitIndexed(ctx))
 	r := &rig{Store: g.Store, t: g.t}
 	for _, k := range slices.Sorted(maps.Keys(want)) {
 		topic, queue := splitQueue(g.t, k)
@@ -230,6 +238,14 @@ func (g *saga) check() {
 			require.Equal(g.t, p.phy, recs[i].PhyOffset, k)
 			require.Equal(g.t, p.body, string(recs[i].Body), k)
 			require.Equal(g.t, p.tags, recs[i].Properties.Text(wire.PropTags), k)
+			if p.key != "" && i%4 == 0 {
+				b, res := g.Query(nil, store.QueryRequest{Topic: []byte(topic), Key: []byte(p.key), End: math.MaxInt64, Max: 8})
+				require.Equal(g.t, 1, res.Count, "%s of %s %d", p.key, k, p.offset)
+				var rec wire.Record
+				_, err := wire.DecodeRecord(b, &rec)
+				require.NoError(g.t, err)
+				require.Equal(g.t, p.phy, rec.PhyOffset)
+			}
 		}
 		g.checkTags(topic, queue, all)
 	}
