@@ -10,8 +10,10 @@ import (
 // FlushNow flushes log, consume queues and checkpoint as the flushers do when
 // their thorough interval has passed.
 func (s *Store) FlushNow() error {
-	if err := s.flushLog(); err != nil {
-		return err
+	if s.sync == nil { // else the flusher does
+		if err := s.flushLog(); err != nil {
+			return err
+		}
 	}
 	return s.flushUnits(s.queues.all(nil), true)
 }

@@ -84,7 +84,7 @@ func (s *Store) flushQueues(ctx context.Context) {
 			err = errors.Join(err, s.checkpoint.flush())
 		}
 		if err != nil {
-			cfg.Logger.Error("consume queues, index or checkpoint not flushed; trying again", "err", err)
+			cfg.Logger.Error("consume queues, index or checkpoint not flushed; if it stays so, the next start builds them from the log", "err", err)
 		}
 		clear(queues)
 	}

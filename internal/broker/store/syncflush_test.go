@@ -22,15 +22,18 @@ type disk struct {
 	fail    error         // of flushes
 	entered chan struct{} // gets a value when a flush begins
 	writes  int
+
+	failQueues error // of flushes of all other files
 }
 
 func newDisk() *disk { return &disk{Memory: mfile.NewMemory(), entered: make(chan struct{}, 1000)} }
 
 func (d *disk) hook(op mfile.Op, path string, _, _ int64) error {
-	if !strings.Contains(path, "commitlog") {
-		return nil
-	}
 	d.mu.Lock()
+	if !strings.Contains(path, "commitlog") {
+		defer d.mu.Unlock()
+		return d.failQueues
+	}
 	gate, fail := d.gate, d.fail
 	if op == mfile.OpWrite {
 		d.writes++
@@ -252,6 +255,30 @@ func TestAsyncFlushFailure(t *testing.T) {
 	require.NotEmpty(t, r.bodies("T", 0, 0))
 }
 
+// Queues that cannot be flushed hold up nobody, but do not count as flushed
+// any more: the next start builds them from the log.
+func TestQueueFlushFailure(t *testing.T) {
+	r, d := syncRig(t)
+	bad := errors.New("medium error")
+	d.mu.Lock()
+	d.failQueues = bad
+	d.mu.Unlock()
+	order := make(chan int, 10)
+	require.Equal(t, store.PutOK, (<-r.send(0, order, "a").res).Status)
+	r.settle()
+	require.ErrorIs(t, r.FlushNow(), bad)
+	d.mu.Lock()
+	d.failQueues = nil
+	d.mu.Unlock()
+	require.Equal(t, store.PutOK, (<-r.send(1, order, "b").res).Status)
+	require.ErrorIs(t, r.Close(), bad, "a second flush is no success")
+	_, err := d.ReadFile("store/abort")
+	require.NoError(t, err)
+	require.NoError(t, d.RemoveAll("store/consumequeue")) // what the disk may have kept
+	r.open()
+	require.Equal(t, []string{"a", "b"}, r.bodies("T", 0, 0))
+}
+
 func TestSyncFlushCloseAnswersEveryone(t *testing.T) {
 	for _, end := range []string{"close", "abandon"} {
 		t.Run(end, func(t *testing.T) {
@@ -345,6 +372,21 @@ func TestSyncFlushOpenFlushesWhatItFinds(t *testing.T) {
 	r.open()
 	require.Equal(t, []string{"x"}, r.bodies("T", 0, 0))
 	require.Equal(t, r.Stats().MaxPhy, r.Stats().Flushed)
+}
+
+// Waiting for the disk costs no memory of its own.
+func TestSyncFlushAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("sync.Pool drops items under the race detector")
+	}
+	r := newRig(t, false, func(c *store.Config) {
+		c.SyncFlush, c.CommitLogFileSize, c.ConsumeQueueFileSize = true, 16<<20, 100_000*20
+	})
+	m, done := message("T", 0, "body", "TAGS", "a"), make(answers, 1)
+	require.LessOrEqual(t, testing.AllocsPerRun(500, func() {
+		r.Put(m, done)
+		<-done
+	}), 0.0)
 }
 
 // A disk that stands still does not take the memory with it: appenders wait

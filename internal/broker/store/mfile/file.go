@@ -38,7 +38,8 @@ type File struct {
 
 	wrote    atomic.Int64
 	flushed  atomic.Int64
-	reserved atomic.Int64 // disk space is taken up to here
+	bad      atomic.Pointer[IOError] // a flush has failed
+	reserved atomic.Int64            // disk space is taken up to here
 
 	suspect atomic.Bool // nobody knows what of it is durable, see Distrust
 
@@ -102,12 +103,17 @@ func (f *File) DirtyPages() int64 {
 }
 
 // Flush makes all that is written durable and moves the flushed position. It
-// blocks for the disk. The caller must hold or own the file.
+// blocks for the disk. The caller must hold or own the file. Once it has
+// failed it fails until the file is opened anew, whatever the system would say:
+// that takes the pages it could not write for clean, and may drop them.
 func (f *File) Flush() error {
+	if err := f.bad.Load(); err != nil {
+		return err
+	}
 	from, to := f.flushed.Load(), f.wrote.Load()
 	if f.suspect.Load() {
-		if err := f.Sync(); err != nil {
-			return err
+		if err := f.back.sync(f.data, 0, f.Size()); err != nil {
+			return f.failed(0, err)
 		}
 		f.suspect.Store(false)
 	} else if to <= from {
@@ -115,13 +121,20 @@ func (f *File) Flush() error {
 	}
 	if to > from {
 		if err := f.back.sync(f.data, from&^(PageSize-1), to); err != nil {
-			return &IOError{Op: "flush", Path: f.path, Offset: from, Err: err}
+			return f.failed(from, err)
 		}
 	}
 	for from < to && !f.flushed.CompareAndSwap(from, to) {
 		from = f.flushed.Load() // another Flush was there
 	}
 	return nil
+}
+
+// failed notes that a flush from byte from on has failed.
+func (f *File) failed(from int64, err error) error {
+	bad := &IOError{Op: "flush", Path: f.path, Offset: from, Err: err}
+	f.bad.CompareAndSwap(nil, bad)
+	return bad
 }
 
 // Distrust makes the next Flush write the whole file, also what lies behind

@@ -267,6 +267,9 @@ func TestAppend(t *testing.T) {
 		require.Equal(t, mfile.IOError{Op: "flush", Path: path, Offset: wrote, Err: fail}, *bad)
 		require.Equal(t, wrote, f.Flushed())
 		require.ErrorIs(t, f.Sync(), fail)
+		fail, bad = nil, nil
+		require.ErrorAs(t, f.Flush(), &bad, "a second flush is no success")
+		require.Equal(t, wrote, f.Flushed())
 		require.ErrorAs(t, f.Append(make([]byte, 2*mfile.PageSize)), &bad, "beyond the file")
 		require.Equal(t, wrote+1, f.Wrote())
 		require.NoError(t, f.Close())
