@@ -109,7 +109,7 @@ func TestDamageInAKilledStore(t *testing.T) {
 			return at{p, off}
 		},
 		"single empty unit": func(im image) at {
-			p, off := im.of("TopicB")[150].unit(2000)
+			p, off := im.of("TopicB")[140].unit(2000)
 			clear(im.bytes(p)[off : off+20])
 			return at{p, off}
 		},

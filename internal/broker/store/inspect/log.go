@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
@@ -16,7 +15,7 @@ type region struct {
 	size     int64  // bytes of the bad record as far as they are known, else to the region's end
 	reason   string // "" for zeros
 	reported bool   // or not worth it
-	lost     bool   // bytes are zeros as in pages that a crash took
+	lost     bool   // bytes are zeros as in sectors that a crash took
 	units    int64  // units that point into it
 }
 
@@ -243,23 +242,26 @@ func magicAt(b []byte) int {
 // the record at its front has size.
 func (l *logScan) bad(f *file, w *window, pos, size, n int64, reason string) {
 	g := region{span: span{f.start + pos, f.start + pos + n}, file: *f, size: size, reason: reason}
-	g.lost = reason == "" || lostPages(w, pos, size)
+	g.lost = reason == "" || lostSectors(w, pos, size)
 	// What a file that was cut does not have is known already.
 	g.reported = f.known && pos+size >= f.size
 	l.regions = append(l.regions, g)
 }
 
-// lostPages reports whether bytes look as if pages of them had never come to
-// the disk: from some place on to the end of a page, or of the record, there
-// are zeros only.
-func lostPages(w *window, pos, size int64) bool {
+// sector is what a disk writes whole or not at all, in bytes.
+const sector = 512
+
+// lostSectors reports whether bytes look as if sectors of them had never come
+// to the disk: from some place on to the end of a sector, or of the record,
+// there are zeros only.
+func lostSectors(w *window, pos, size int64) bool {
 	b, err := w.peek(pos, min(size, 8<<20))
 	if err != nil {
 		return false
 	}
 	const enough = 16
 	for len(b) > 0 {
-		n := min(int64(len(b)), mfile.PageSize-pos%mfile.PageSize)
+		n := min(int64(len(b)), sector-pos%sector)
 		zeros := int64(0)
 		for zeros < n && b[n-1-zeros] == 0 {
 			zeros++

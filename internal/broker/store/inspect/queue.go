@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/gorocketmq/rocketmq/internal/broker/store/cq"
-	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 )
 
 // queueKey names a consume queue.
@@ -185,9 +184,9 @@ func (q *queue) judgeTail(again bool) {
 		return
 	}
 	hole := q.end * cq.UnitSize
-	// A crash of the machine takes whole pages.
-	page := func(at int64) int64 { return at % q.seq.size / mfile.PageSize }
-	lost := q.behind == hole || !q.half && (page(q.behind) != page(hole) || q.behind/q.seq.size != hole/q.seq.size)
+	// A crash of the machine takes whole sectors.
+	sectorOf := func(at int64) int64 { return at % q.seq.size / sector }
+	lost := q.behind == hole || !q.half && (sectorOf(q.behind) != sectorOf(hole) || q.behind/q.seq.size != hole/q.seq.size)
 	p, off := q.place(q.end)
 	q.seq.broken = true
 	switch {
