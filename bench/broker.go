@@ -11,62 +11,27 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// A broker is one rmqbroker process with its name server and an empty store.
+// A broker is a broker's process with a name server and an empty store.
 type broker struct {
-	cmd     *exec.Cmd
+	process
 	dir     string
 	namesrv string
 	addr    string
-	done    chan error
+	names   *process // the name server's process, if it has one of its own
 }
 
-// startBroker starts one and makes the topic.
+// startBroker starts rmqbroker and makes the topic.
 func startBroker(ctx context.Context, s settings) (*broker, error) {
-	dir, err := os.MkdirTemp(s.dir, "mqbench-")
+	b, err := launchOurs(ctx, s, "")
 	if err != nil {
 		return nil, err
-	}
-	b := &broker{dir: dir, done: make(chan error, 1)}
-	ports, err := freePorts(2)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	b.namesrv, b.addr = ports[0], ports[1]
-	b.cmd = exec.CommandContext(ctx, s.rmqbroker, "-namesrv-listen", b.namesrv, "-listen", b.addr, "-store", dir+"/store")
-	b.cmd.Stderr = os.Stderr
-	out, err := b.cmd.StdoutPipe()
-	if err == nil {
-		err = b.cmd.Start()
-	}
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	ready := make(chan bool, 1)
-	go func() {
-		sc := bufio.NewScanner(out)
-		up := false
-		for sc.Scan() { // to the end: a full pipe would block the broker
-			if !up && strings.HasPrefix(sc.Text(), "rmqbroker ready") {
-				up = true
-				ready <- true
-			}
-		}
-		close(ready)
-		b.done <- b.cmd.Wait()
-	}()
-	select {
-	case ok := <-ready:
-		if !ok {
-			return nil, errors.Join(errors.New("rmqbroker ended before it was ready"), <-b.done, os.RemoveAll(dir))
-		}
-	case <-time.After(20 * time.Second):
-		return nil, errors.Join(errors.New("rmqbroker did not become ready in 20 s"), b.cmd.Process.Kill(), <-b.done, os.RemoveAll(dir))
 	}
 	if err := b.createTopic(); err != nil {
 		b.stop()
@@ -75,18 +40,97 @@ func startBroker(ctx context.Context, s settings) (*broker, error) {
 	return b, nil
 }
 
-func (b *broker) pid() int { return b.cmd.Process.Pid }
+// launchOurs starts rmqbroker with lines of configuration and waits until it
+// is ready.
+func launchOurs(ctx context.Context, s settings, conf string) (*broker, error) {
+	b, err := newBroker(s)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(b.dir, "broker.conf")
+	err = os.WriteFile(file, []byte(conf), 0o600)
+	if err == nil {
+		err = b.run(exec.CommandContext(ctx, s.rmqbroker, "-namesrv-listen", b.namesrv, "-listen", b.addr,
+			"-store", filepath.Join(b.dir, "store"), "-c", file), "rmqbroker ready")
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(b.dir))
+	}
+	return b, nil
+}
 
-// stop ends the process and removes its data.
+// newBroker makes a directory and finds addresses.
+func newBroker(s settings) (*broker, error) {
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(s.dir, "mqbench-")
+	return &broker{dir: dir, namesrv: ports[0], addr: ports[1]}, err
+}
+
+// stop ends the processes and removes their data.
 func (b *broker) stop() {
-	_ = b.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-b.done:
-	case <-time.After(15 * time.Second):
-		_ = b.cmd.Process.Kill()
-		<-b.done
+	b.end()
+	if b.names != nil {
+		b.names.end()
 	}
 	_ = os.RemoveAll(b.dir)
+}
+
+// A process is a server.
+type process struct {
+	cmd  *exec.Cmd
+	done chan error
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// run starts a server and waits until a line of its output has the text.
+func (p *process) run(cmd *exec.Cmd, text string) error {
+	p.cmd, p.done = cmd, make(chan error, 1)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return err
+	}
+	ready := make(chan bool, 1)
+	go func() {
+		sc := bufio.NewScanner(out)
+		up := false
+		for sc.Scan() { // to the end: a full pipe would block the server
+			if !up && strings.Contains(sc.Text(), text) {
+				up = true
+				ready <- true
+			}
+		}
+		close(ready)
+		p.done <- cmd.Wait()
+	}()
+	name := filepath.Base(cmd.Path)
+	select {
+	case ok := <-ready:
+		if !ok {
+			return errors.Join(fmt.Errorf("%s ended before it was ready", name), <-p.done)
+		}
+		return nil
+	case <-time.After(60 * time.Second):
+		return errors.Join(fmt.Errorf("%s did not become ready in 60 s", name), cmd.Process.Kill(), <-p.done)
+	}
+}
+
+// end stops a server.
+func (p *process) end() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(15 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	}
 }
 
 // createTopic makes the topic and waits until the name server knows it, so
@@ -98,7 +142,7 @@ func (b *broker) createTopic() error {
 		"topic": topic, "defaultTopic": "TBW102", "readQueueNums": n, "writeQueueNums": n, "perm": "6",
 		"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
 	})
-	for end := time.Now().Add(10 * time.Second); err == nil; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(40 * time.Second); err == nil; time.Sleep(5 * time.Millisecond) {
 		var route string
 		if _, route, err = call(b.namesrv, getRouteInfoByTopic, map[string]string{"topic": topic}); err == nil &&
 			strings.Contains(route, `"writeQueueNums":`+n) {
@@ -131,6 +175,11 @@ func (b *broker) stored() (total int64, err error) {
 // call makes one request on a connection of its own, with neither client's
 // code: it checks both.
 func call(addr string, code int, fields map[string]string) (map[string]string, string, error) {
+	return callBody(addr, code, fields, nil)
+}
+
+// callBody is call with a body.
+func callBody(addr string, code int, fields map[string]string, body []byte) (map[string]string, string, error) {
 	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
 	if err != nil {
 		return nil, "", err
@@ -146,9 +195,9 @@ func call(addr string, code int, fields map[string]string) (map[string]string, s
 	if err != nil {
 		return nil, "", err
 	}
-	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)))
+	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
 	frame = binary.BigEndian.AppendUint32(frame, uint32(len(header)))
-	if _, err := conn.Write(append(frame, header...)); err != nil {
+	if _, err := conn.Write(append(append(frame, header...), body...)); err != nil {
 		return nil, "", err
 	}
 	var size [8]byte

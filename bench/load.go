@@ -47,6 +47,8 @@ func loadMain(args []string) error {
 	switch j.Work.Op {
 	case "send":
 		p, err = loadSend(d, j)
+	case "paced":
+		p, err = loadPaced(d, j)
 	case "consume":
 		p, err = loadConsume(d, j)
 	default:

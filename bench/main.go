@@ -16,6 +16,12 @@
 // its host is repeated. What is claimed is the ratio within a round; rates of
 // different runs are not comparable.
 //
+// With -apache VERSIONS (make bench-java) it compares brokers: Apache's and
+// rmqbroker, both under this module's client. Their processes stay up for all
+// rounds of a kind of flush, after a warm-up that a JVM needs; points alternate
+// within every round as above. Rates, CPU per message, latency at a fixed rate,
+// memory and the time of a start are printed as ratios beside what is asked.
+//
 // "msg/s" is the rate in the measured window, "us CPU" the load process's user
 // and system time per message and the broker's, "allocs" and "bytes" the load
 // process's heap allocations per message.
@@ -45,6 +51,8 @@ type settings struct {
 	preload   int
 	only      string
 	jsonFile  string
+	idle      time.Duration
+	java      javaSettings
 }
 
 func main() {
@@ -64,10 +72,29 @@ func main() {
 	flag.IntVar(&s.preload, "preload", 200_000, "messages a consumer finds")
 	flag.StringVar(&s.only, "only", "", "comma-separated parts of workload names")
 	flag.StringVar(&s.jsonFile, "json", "", "also write every point to this file")
+	versions := flag.String("apache", "", "compare brokers instead: ours with Apache's of these versions, comma-separated (see make bench-java)")
+	flag.StringVar(&s.java.interop, "interop", "", "with -apache: the repository's directory interop")
+	flag.StringVar(&s.java.heap, "heap", "1g", "with -apache: heap of Apache's broker")
+	conf := flag.String("javaconf", "", "with -apache: file with more lines of its broker.conf")
+	flag.DurationVar(&s.java.warm, "javawarm", 30*time.Second, "with -apache: least time of warming up")
+	flag.IntVar(&s.java.warmMin, "javawarmcount", 300_000, "with -apache: least messages of warming up")
+	flag.DurationVar(&s.idle, "idle", 3*time.Second, "with -apache: time after the first message at which idle memory is read")
 	flag.Parse()
+	run := suite
+	if *versions != "" {
+		s.java.versions, run = strings.Split(*versions, ","), versus
+	}
+	if *conf != "" {
+		b, err := os.ReadFile(*conf)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "mqbench:", err)
+			os.Exit(1)
+		}
+		s.java.conf = string(b)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := suite(ctx, s); err != nil {
+	if err := run(ctx, s); err != nil {
 		fmt.Fprintln(os.Stderr, "mqbench:", err)
 		os.Exit(1)
 	}

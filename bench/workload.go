@@ -12,7 +12,8 @@ const (
 var clients = []string{"official", "ours"}
 
 // A workload is what a load process does: op is "send" (each worker sends the
-// next message when the last is acknowledged) or "consume".
+// next message when the last is acknowledged), "paced" (so many a second) or
+// "consume".
 type workload struct {
 	Name    string
 	Text    string
@@ -20,6 +21,7 @@ type workload struct {
 	Workers int
 	Body    int // bytes
 	Count   int // send: stop after so many; consume: messages to expect
+	Rate    int // paced: messages per second
 }
 
 var workloads = []workload{
@@ -57,4 +59,7 @@ type point struct {
 	Allocs    float64 // per message, load process
 	Bytes     float64 // allocated per message, load process
 	Stolen    float64 // percent of the machine's time that its host took
+	P50, P99  float64 // milliseconds from release to acknowledgement; paced only
+	Start     float64 // seconds to the first acknowledged message; start only
+	Resident  float64 // MiB of resident memory, idle; start only
 }
