@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,6 @@ type cluster struct {
 // startApache starts Apache's name server and broker of one version.
 func startApache(t *testing.T, version string) *cluster {
 	t.Helper()
-	jars := fetchJars(t, version)
 	dir := javaHome(t, "apache-"+version)
 	ns, br := freePort(t), freePort(t)
 	c := &cluster{
@@ -41,14 +41,33 @@ func startApache(t *testing.T, version string) *cluster {
 		broker:  fmt.Sprintf("127.0.0.1:%d", br),
 	}
 
-	nsConf := filepath.Join(dir, "namesrv.conf")
-	writeFile(t, nsConf, fmt.Sprintf("listenPort=%d\nbindAddress=127.0.0.1\n", ns))
-	startServer(t, "namesrv-"+version, "boot success", javaCommand(dir, jars, serverFlags("256m"),
-		"org.apache.rocketmq.namesrv.NamesrvStartup", "-c", nsConf))
+	startNamesrv(t, version, dir, ns)
+	c.broking = startApacheBroker(t, version, dir, c, filepath.Join(dir, "store"), "mappedFileSizeCommitLog=67108864")
+	return c
+}
 
-	store := filepath.Join(dir, "store")
-	brConf := filepath.Join(dir, "broker.conf")
-	writeFile(t, brConf, strings.Join([]string{
+// startNamesrv starts Apache's name server of one version.
+func startNamesrv(t *testing.T, version, dir string, port int) *server {
+	t.Helper()
+	conf := filepath.Join(dir, "namesrv.conf")
+	writeFile(t, conf, fmt.Sprintf("listenPort=%d\nbindAddress=127.0.0.1\n", port))
+	s, _ := startServer(t, "namesrv-"+version, "boot success", javaCommand(dir, fetchJars(t, version), serverFlags("256m"),
+		"org.apache.rocketmq.namesrv.NamesrvStartup", "-c", conf))
+	return s
+}
+
+// startApacheBroker starts Apache's broker of one version at c.broker on a
+// store, with more lines of configuration, and waits until the name server
+// lists it.
+func startApacheBroker(t *testing.T, version, dir string, c *cluster, store string, more ...string) *server {
+	t.Helper()
+	_, text, _ := net.SplitHostPort(c.broker)
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := filepath.Join(dir, "broker.conf")
+	writeFile(t, conf, strings.Join(append([]string{
 		"brokerClusterName=" + clusterName,
 		"brokerName=" + brokerName,
 		"brokerId=0",
@@ -56,21 +75,20 @@ func startApache(t *testing.T, version string) *cluster {
 		"brokerIP1=127.0.0.1",
 		"brokerIP2=127.0.0.1",
 		"bindAddress=127.0.0.1",
-		fmt.Sprintf("listenPort=%d", br),
-		fmt.Sprintf("haListenPort=%d", br+1),
+		fmt.Sprintf("listenPort=%d", port),
+		fmt.Sprintf("haListenPort=%d", port+1),
 		"namesrvAddr=" + c.namesrv,
 		"storePathRootDir=" + store,
 		"storePathCommitLog=" + filepath.Join(store, "commitlog"),
-		"mappedFileSizeCommitLog=67108864",
 		"diskMaxUsedSpaceRatio=99",
 		"flushDiskType=ASYNC_FLUSH",
 		"autoCreateTopicEnable=true",
 		"autoCreateSubscriptionGroup=true",
-	}, "\n")+"\n")
-	c.broking, _ = startServer(t, "broker-"+version, "boot success", javaCommand(dir, jars, serverFlags("512m"),
-		"org.apache.rocketmq.broker.BrokerStartup", "-c", brConf))
+	}, more...), "\n")+"\n")
+	s, _ := startServer(t, "broker-"+version, "boot success", javaCommand(dir, fetchJars(t, version), serverFlags("512m"),
+		"org.apache.rocketmq.broker.BrokerStartup", "-c", conf))
 	c.waitBroker(t)
-	return c
+	return s
 }
 
 // startOurs builds cmd/rmqbroker and starts it.

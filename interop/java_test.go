@@ -55,7 +55,7 @@ func javaHome(t *testing.T, name string) string {
 var toolFlags = []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 
 func serverFlags(heap string) []string {
-	return []string{"-Xms" + heap, "-Xmx" + heap, "-XX:MaxDirectMemorySize=512m",
+	return []string{"-Xms" + heap, "-Xmx" + heap, "-XX:MaxDirectMemorySize=512m", "-XX:TieredStopAtLevel=1", // they live for a minute
 		"--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED"}
 }
 

@@ -87,6 +87,15 @@ func (s *server) stop() error {
 	}
 }
 
+// kill ends the process at once, as kill -9 does.
+func (s *server) kill(t *testing.T) {
+	t.Helper()
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.done
+}
+
 func (s *server) tail(n int) string {
 	b, _ := os.ReadFile(s.log)
 	lines := strings.Split(strings.TrimSpace(quiet(string(b))), "\n")
