@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -266,7 +267,12 @@ func formatHours(hours []int) string {
 func millis(key string, field func(*Config) *time.Duration) setting {
 	return setting{key, func(c *Config) string { return strconv.FormatInt(field(c).Milliseconds(), 10) }, func(c *Config, v string) error {
 		n, err := strconv.ParseInt(v, 10, 64)
-		*field(c) = time.Duration(n) * time.Millisecond
+		if err == nil && (n < 0 || n > int64(math.MaxInt64/time.Millisecond)) {
+			err = errors.New("milliseconds cannot be negative or beyond 292 years")
+		}
+		if err == nil {
+			*field(c) = time.Duration(n) * time.Millisecond
+		}
 		return err
 	}}
 }
