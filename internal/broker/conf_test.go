@@ -9,10 +9,13 @@ import (
 
 func TestIntervalsMustMakeSense(t *testing.T) {
 	c := DefaultConfig()
-	require.NoError(t, c.Set("cleanResourceInterval", "250"))
+	known, err := c.Set("cleanResourceInterval", "250")
+	require.True(t, known)
+	require.NoError(t, err)
 	require.Equal(t, 250*time.Millisecond, c.Store.CleanInterval)
 	for _, bad := range []string{"-1", "9223372036854775807", "soon", ""} {
-		require.Error(t, c.Set("cleanResourceInterval", bad), bad)
+		_, err := c.Set("cleanResourceInterval", bad)
+		require.Error(t, err, bad)
 	}
 	require.Equal(t, 250*time.Millisecond, c.Store.CleanInterval, "a bad value changes nothing")
 }
