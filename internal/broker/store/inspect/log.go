@@ -27,9 +27,8 @@ type logScan struct {
 	regions []region
 	end     int64 // after the last whole record or filler
 	records int64
-	newest  int64       // store time of the last whole record
-	last    wire.Record // the last record's fields; slices are not valid
-	tornEnd bool        // the last record's properties end with zeros
+	newest  int64 // store time of the last whole record
+	tornEnd bool  // the last record's properties end with zeros
 	lastAt  int64
 }
 
@@ -154,7 +153,7 @@ func (l *logScan) judge(f *file, w *window, pos int64, r *wire.Record) (what fou
 	phy := f.start + pos
 	switch {
 	case errors.Is(err, wire.ErrBlank):
-		if m = int(size); size != f.start+l.seq.size-phy && size != rest {
+		if size != f.start+l.seq.size-phy && size != rest {
 			return isGarbage, wire.BlankSize, fmt.Sprintf("filler of %d bytes where %d are left", size, rest), nil
 		}
 		return isFiller, size, "", nil

@@ -27,10 +27,9 @@ type queue struct {
 	behind int64 // the byte of the queue behind its end that is not zero; -1: none
 	half   bool  // the unit at the end is not all zeros
 
-	cur    int64 // the next unit to be met
-	buf    []byte
-	bufAt  int64 // unit number of buf
-	bufErr error
+	cur   int64 // the next unit to be met
+	buf   []byte
+	bufAt int64 // unit number of buf
 
 	before  run // records older than the queue
 	missing run // records behind the last unit
