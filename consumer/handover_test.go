@@ -88,10 +88,10 @@ func TestChurnWhileMessagesFlow(t *testing.T) {
 		n := 0
 		flow := func(r *rand.Rand) int {
 			began := n
-			for range 100 + r.IntN(900) {
+			for range 20 + r.IntN(180) {
 				b.put("T", r.IntN(8), fmt.Sprint(n))
 				n++
-				time.Sleep(time.Millisecond)
+				time.Sleep(5 * time.Millisecond)
 			}
 			return n - began
 		}

@@ -77,8 +77,12 @@ func TestClusterCreatesTopics(t *testing.T) {
 	}
 	require.Len(t, c.Messages("young"), 6)
 	strict := clusterProducer(t, c)
-	qs, err := strict.Queues(t.Context(), "young")
-	require.NoError(t, err, "the broker has registered the topic")
+	var qs []rocketmq.Queue
+	require.Eventually(t, func() bool { // the broker registers what it has created in the background
+		var err error
+		qs, err = strict.Queues(t.Context(), "young")
+		return err == nil
+	}, 30*time.Second, 2*time.Millisecond)
 	require.Len(t, qs, 3)
 }
 
