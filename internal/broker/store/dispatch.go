@@ -340,7 +340,7 @@ func (f *queueFollower) follow(r *wire.Record) error {
 // the record r.
 func (f *queueFollower) rebuild(q *queue, r *wire.Record) error {
 	switch have := q.cq.Max(); {
-	case r.QueueOffset > have && f.queues.strict:
+	case f.queues.strict && q.cq.Lacks(r.QueueOffset):
 		return fmt.Errorf("%w: topic %s queue %d has %d and not %d", errUnitsMissing, q.topic, q.id, have, r.QueueOffset)
 	case r.QueueOffset == 0 && have > 0 && !q.built:
 		// The queue was removed and made anew, and the machine has forgotten

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,12 +48,17 @@ func TestMetamorphic(t *testing.T) {
 					} else {
 						cfg.Dir = t.TempDir()
 					}
-					var usage float64
-					cfg.DiskUsage = func(string) (float64, error) { return usage, nil }
+					var full atomic.Bool
+					cfg.DiskUsage = func(string) (float64, error) {
+						if full.Load() {
+							return 0.87, nil
+						}
+						return 0, nil
+					}
 					cfg.DeleteBatch = 1
 					tell(t, seed, cfg, func(g *saga) {
 						for range 150 {
-							g.step(&usage)
+							g.step(&full)
 						}
 						g.check()
 					})
@@ -63,7 +69,7 @@ func TestMetamorphic(t *testing.T) {
 }
 
 // step does one random thing.
-func (g *saga) step(usage *float64) {
+func (g *saga) step(full *atomic.Bool) {
 	switch n := g.rand.IntN(100); {
 	case n < 60:
 		g.put(g.rand.IntN(int(g.cfg.CommitLogFileSize) / 8))
@@ -76,7 +82,7 @@ func (g *saga) step(usage *float64) {
 	case n < 84:
 		g.check()
 	case n < 88:
-		g.clean(usage)
+		g.clean(full)
 	case n < 90:
 		g.deleteTopic()
 	case n < 93:
@@ -98,11 +104,11 @@ func (g *saga) step(usage *float64) {
 }
 
 // clean removes the oldest file of the log.
-func (g *saga) clean(usage *float64) {
+func (g *saga) clean(full *atomic.Bool) {
 	g.wait()
-	*usage = 0.87
+	full.Store(true)
 	require.NoError(g.t, g.CleanNow(context.Background()))
-	*usage = 0
+	full.Store(false)
 	g.note("clean: the log begins at %d", g.Stats().MinPhy)
 	require.NoError(g.t, g.CleanNow(context.Background()))
 	g.check()

@@ -100,6 +100,11 @@ func (s *Store) recoverCrash() (logEnd, error) {
 	if errors.Is(err, errUnitsMissing) {
 		// Someone has removed a queue's files, or they are from a backup.
 		s.cfg.Logger.Warn("consume queues lack units; building them from the whole commit log", "err", err)
+		// Until they are flushed again the disk has less than was flushed.
+		s.checkpoint.set(cpQueues, 0)
+		if err := s.checkpoint.flush(); err != nil {
+			return found, err
+		}
 		err = s.rebuildQueues(s.log.begin(), found.phy, false)
 	}
 	return found, err
@@ -199,7 +204,7 @@ func (s *Store) cutLog(from, end int64) error {
 	if _, err := seq.Flush(); err != nil {
 		return err
 	}
-	return seq.SyncNames(0)
+	return seq.SyncDir()
 }
 
 // truncateLog cuts the log's files at end. The oldest one stays, even if there

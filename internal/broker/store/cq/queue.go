@@ -25,6 +25,10 @@ type Queue struct {
 	// their units; records before it are dropped when they come again. The
 	// writer's own.
 	covered int64
+
+	// former is the end, in units, of the first file that Rebuild has removed
+	// with all others: the queue began before it. The writer's own.
+	former int64
 }
 
 // New returns the queue that will be in dir, without looking there. Files of
@@ -82,6 +86,7 @@ func (q *Queue) Recover() error {
 // files may be from before, from the crash or torn, and goes. A queue that
 // keeps no unit has no files afterwards and may begin at any offset.
 func (q *Queue) Rebuild(phy int64) error {
+	q.seq.DistrustNames()
 	files := q.seq.Files()
 	if len(files) == 0 {
 		return nil
@@ -103,6 +108,7 @@ func (q *Queue) Rebuild(phy int64) error {
 	if last == 0 && q.covered == 0 {
 		q.min.Store(0)
 		q.max.Store(0)
+		q.former = f.End() / UnitSize
 		return q.seq.Truncate(f.Start())
 	}
 	f.Clear(in, f.Size())
@@ -130,6 +136,15 @@ func (q *Queue) FirstPhy() (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// Lacks reports whether a queue that is built anew does not have the units
+// that it should have when the one of the given offset comes next.
+func (q *Queue) Lacks(offset int64) bool {
+	if q.seq.Last() == nil && offset < q.former {
+		return offset < q.former-q.FileUnits()
+	}
+	return offset > q.max.Load()
 }
 
 // before reports whether the first unit of a file is that of a record which

@@ -285,8 +285,12 @@ func TestRebuild(t *testing.T) {
 func TestRebuildWithFillers(t *testing.T) {
 	fsys := mfile.NewMemory()
 	q := grown(t, fsys, 5, 8)
+	require.False(t, q.Lacks(8))
+	require.True(t, q.Lacks(9))
 	require.NoError(t, q.Rebuild(100))
 	require.Empty(t, q.Files())
+	require.False(t, q.Lacks(5), "it may have begun anywhere in its first file")
+	require.True(t, q.Lacks(perFile))
 	out, err := q.Append(5, unit(5))
 	require.NoError(t, err)
 	require.Equal(t, cq.Appended, out)
@@ -350,4 +354,29 @@ func TestFirstFileExpires(t *testing.T) {
 	require.Equal(t, int64(12), q.Min())
 	require.Equal(t, int64(16), q.Max(), "numbers go on")
 	require.NoError(t, q.Close())
+}
+
+// Files that recovery removed do not come back: not even if the process that
+// removed them died before it could make that durable, and the machine after
+// the next one has flushed.
+func TestRemovedFilesStayRemoved(t *testing.T) {
+	disk := mfile.NewCrash()
+	q := grown(t, disk, 0, 25)
+	require.NoError(t, q.Flush())
+	require.NoError(t, q.Rebuild(350))
+	require.NoError(t, q.Close())
+
+	q, err := cq.Open(disk, dir, size)
+	require.NoError(t, err)
+	require.NoError(t, q.Rebuild(350))
+	require.NoError(t, q.Flush())
+	require.NoError(t, q.Close())
+	for seed := range uint64(20) {
+		q, err := cq.Open(disk.PowerLoss(seed), dir, size)
+		require.NoError(t, err)
+		require.Len(t, q.Files(), 1)
+		require.NoError(t, q.Rebuild(1<<40))
+		holds(t, q, 0, 3)
+		require.NoError(t, q.Close())
+	}
 }

@@ -209,6 +209,13 @@ func (s *Sequence) SyncNames(levels int) error {
 	return fmt.Errorf("flush directory of %s: %w", s.dir, err)
 }
 
+// DistrustNames makes the next SyncNames do everything: a process that died may
+// have left changes that only the system's cache has.
+func (s *Sequence) DistrustNames() {
+	s.parents.Store(true)
+	s.names.Store(true)
+}
+
 // SyncDir makes the presence of files durable.
 func (s *Sequence) SyncDir() error { return s.fs.SyncDir(s.dir) }
 
