@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -37,7 +38,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 						f.cfg.SyncFlushTimeout, f.cfg.FlushThorough, f.cfg.QueueFlushThorough = time.Second, time.Second, 2*time.Second
 						f.cfg.CommitLogFileSize, f.cfg.ConsumeQueueFileSize = 8<<10, 10*20
 						f.run(k, c.ever)
-						fired = f.fired
+						fired = f.fired.Load()
 						refused += f.refused
 						notOpened += f.notOpened
 					})
@@ -56,7 +57,7 @@ type faulty struct {
 	t     *testing.T
 	cfg   store.Config
 	err   error
-	fired bool
+	fired atomic.Bool // files are worked on from several goroutines
 
 	s                  *store.Store
 	n                  int
@@ -80,7 +81,7 @@ func (f *faulty) run(k int, ever bool) {
 	c := f.cfg.FS.(*mfile.Crash)
 	c.SetFault(func(op mfile.CrashOp) error {
 		if op.N == k || ever && op.N > k {
-			f.fired = true
+			f.fired.Store(true)
 			return f.err
 		}
 		return nil
@@ -127,7 +128,7 @@ func (f *faulty) open() bool {
 // typed checks that an error tells what is wrong and where.
 func (f *faulty) typed(err error) {
 	f.t.Helper()
-	require.True(f.t, f.fired, "%v", err)
+	require.True(f.t, f.fired.Load(), "%v", err)
 	require.ErrorIs(f.t, err, f.err)
 	var pe *fs.PathError
 	var io *mfile.IOError
@@ -179,7 +180,7 @@ func (f *faulty) settle() {
 			f.refused++
 			f.typed(l.res.Err)
 		} else if st != store.PutOK {
-			require.True(f.t, f.fired, "%v", st)
+			require.True(f.t, f.fired.Load(), "%v", st)
 		}
 	}
 }
