@@ -58,7 +58,8 @@ func (c *counter) wait(t testing.TB) {
 
 func sendMany(t testing.TB, cl *rocketmq.Client, topic string, from, to int) {
 	t.Helper()
-	p, err := producer.New(cl)
+	// Patient: an attempt that is given up may have been stored all the same.
+	p, err := producer.New(cl, producer.WithTimeout(time.Minute, 30*time.Second))
 	require.NoError(t, err)
 	for i := from; i < to; i++ {
 		_, err := p.Send(context.Background(), &rocketmq.Message{Topic: topic, Body: fmt.Append(nil, i), Tag: fmt.Sprint("t", i%2), Keys: []string{"k"}})

@@ -17,10 +17,11 @@ import (
 	"github.com/gorocketmq/rocketmq/testbroker"
 )
 
-// clusterProducer is a producer of a real cluster.
+// clusterProducer is a producer of a real cluster. It is patient: on a starved
+// machine an attempt that is given up may have been stored all the same.
 func clusterProducer(t *testing.T, c *testbroker.Cluster, opts ...producer.Option) *producer.Producer {
 	t.Helper()
-	p, err := producer.New(c.Client(t), opts...)
+	p, err := producer.New(c.Client(t), append([]producer.Option{producer.WithTimeout(time.Minute, 30*time.Second)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, p.Close(context.Background())) })
 	return p
