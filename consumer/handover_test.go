@@ -20,10 +20,9 @@ import (
 	"github.com/gorocketmq/rocketmq/selector"
 )
 
-// churn has members come and go while put stores messages and time passes, and
+// churn has members of topic T come and go while put stores messages and time passes, and
 // returns how many there were and how many came twice.
 func churn(t *testing.T, b *fake, put func(r *rand.Rand) (sent int)) (sent, twice int) {
-	b.topic("T", 8)
 	var got received
 	h := consumer.Each(func(ctx context.Context, m *rocketmq.MessageView) error {
 		time.Sleep(3 * time.Millisecond)
@@ -68,6 +67,7 @@ func churn(t *testing.T, b *fake, put func(r *rand.Rand) (sent int)) (sent, twic
 // changed hands is not done again.
 func TestChurn(t *testing.T) {
 	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 8)
 		n := 0
 		sent, twice := churn(t, b, func(r *rand.Rand) int {
 			for range 40 {
@@ -85,6 +85,7 @@ func TestChurn(t *testing.T) {
 // their queue is lost have time to end before the next owner begins.
 func TestChurnWhileMessagesFlow(t *testing.T) {
 	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 8)
 		n := 0
 		flow := func(r *rand.Rand) int {
 			began := n
