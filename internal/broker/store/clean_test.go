@@ -49,6 +49,9 @@ func newCleanRig(t *testing.T, disk bool, change ...func(*store.Config)) *cleanR
 	r.used.Store(0.5)
 	r.rig = newRig(t, disk, append([]func(*store.Config){func(c *store.Config) {
 		c.Clock = paced{c.Clock.(*clock.Manual), &r.pauses}
+		// Only the test's own runs: a clock that is moved by days passes four
+		// o'clock on its way, and a run of the interval could meet it there.
+		c.CleanInterval = 1000 * time.Hour
 		c.DiskUsage = func(path string) (float64, error) {
 			require.Contains(t, []string{filepath.Join(c.Dir, "commitlog"), filepath.Join(c.Dir, "consumequeue")}, path)
 			return r.used.Load().(float64), nil
@@ -109,9 +112,7 @@ func onBoth(t *testing.T, f func(t *testing.T, disk bool)) {
 
 func TestExpiredFilesGoAtTheirHour(t *testing.T) {
 	onBoth(t, func(t *testing.T, disk bool) {
-		// Only the test's own runs: the clock passes four o'clock on its way,
-		// and a run of the interval could meet it there.
-		r := newCleanRig(t, disk, func(cfg *store.Config) { cfg.CleanInterval = 1000 * time.Hour })
+		r := newCleanRig(t, disk)
 		first := r.fill("T", 3)
 		require.Equal(t, 3, r.clean())
 		r.at(1, 4)
