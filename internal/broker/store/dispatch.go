@@ -252,12 +252,19 @@ func (d *dispatcher) give(r *wire.Record) error {
 // at calls f on the dispatcher's goroutine once all before log position pos
 // is dispatched, and returns a channel that is closed then.
 func (d *dispatcher) at(pos int64, f func()) <-chan struct{} {
+	done := d.plan(pos, f)
+	d.wake()
+	return done
+}
+
+// plan is at for callers who wake the dispatcher themselves, when they have
+// given back their locks.
+func (d *dispatcher) plan(pos int64, f func()) <-chan struct{} {
 	b := barrier{at: pos, f: f, done: make(chan struct{})}
 	d.mu.Lock()
 	d.barriers = append(d.barriers, b)
 	d.waiting.Store(int32(len(d.barriers)))
 	d.mu.Unlock()
-	d.wake()
 	return b.done
 }
 

@@ -1,9 +1,11 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -181,7 +183,11 @@ func TestDeleteTopic(t *testing.T) {
 // A topic that is deleted and used at the same time is one topic or the
 // other, never a mixture.
 func TestDeleteTopicUnderLoad(t *testing.T) {
-	r := newRig(t, false)
+	var log bytes.Buffer
+	r := newRig(t, false, func(c *store.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	t.Cleanup(func() { r.Abandon(); require.NotContains(t, log.String(), "trying again") })
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
@@ -194,7 +200,7 @@ func TestDeleteTopicUnderLoad(t *testing.T) {
 	}
 	wg.Go(func() {
 		for range 30 {
-			if err := r.DeleteTopic(context.Background(), "T"); err != nil {
+			if err := r.DeleteTopic(ctx, "T"); err != nil {
 				t.Error(err)
 			}
 		}

@@ -309,15 +309,16 @@ func (s *Store) DeleteTopic(ctx context.Context, topic string) error {
 // called before anything is removed, with the log's end: the records before it
 // are those of the queues that go.
 func (s *Store) dropQueues(ctx context.Context, topic string, which func(*queue) bool, mark func(end int64) error) (int, error) {
+	var err error
 	s.log.mu.Lock()
 	end := s.log.tail()
 	gone := s.queues.take(topic, end, which)
-	s.log.mu.Unlock()
-	var err error
-	if mark != nil {
-		err = mark(end)
-	}
-	done := s.dispatch.at(end, func() {
+	// Before the lock is given back: the next record of the topic begins a new
+	// queue, in the directory that the old one must have left by then.
+	done := s.dispatch.plan(end, func() {
+		if mark != nil {
+			err = mark(end)
+		}
 		for _, q := range gone {
 			err = errors.Join(err, q.cq.Destroy())
 		}
@@ -325,6 +326,8 @@ func (s *Store) dropQueues(ctx context.Context, topic string, which func(*queue)
 		// Fails, as it should, when the topic has queues again.
 		_ = s.cfg.FS.Remove(filepath.Join(s.queues.dir, topic))
 	})
+	s.log.mu.Unlock()
+	s.dispatch.wake()
 	if werr := s.await(ctx, done); werr != nil {
 		return 0, werr
 	}
