@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"hash/crc32"
+	"os"
+	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -173,35 +176,84 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkOpen opens a store whose last file of 128 MiB is full of 1 KiB
-// messages, after a clean stop and after a kill.
+// BenchmarkOpen opens a store whose last file is full of 1 KiB messages, after
+// a clean stop and after a kill.
 func BenchmarkOpen(b *testing.B) {
+	const file = 1 << 30
+	gib, _ := strconv.Atoi(os.Getenv("BENCH_LOG_GIB"))
 	for _, clean := range []bool{true, false} {
 		b.Run(fmt.Sprintf("log=128MiB/clean=%v/fs=memory", clean), func(b *testing.B) {
-			const size = 128 << 20
-			cfg := store.Config{Dir: "store", FS: mfile.NewMemory(), CommitLogFileSize: size, ConsumeQueueFileSize: 6_000_000}
-			s, err := store.Open(cfg)
-			require.NoError(b, err)
-			body := bytes.Repeat([]byte("x"), 1024)
-			for s.Stats().MaxPhy < size-4096 {
-				res, _ := s.Put(&store.Message{Topic: []byte("T"), Body: body}, nil)
-				require.NoError(b, res.Err)
+			benchmarkOpen(b, store.Config{Dir: "store", FS: mfile.NewMemory(), CommitLogFileSize: file / 8}, file/8-4096, clean)
+		})
+		b.Run(fmt.Sprintf("log=%dGiB/clean=%v/fs=disk", gib, clean), func(b *testing.B) {
+			if gib == 0 {
+				b.Skip("writes a log of BENCH_LOG_GIB gibibytes if that is set")
 			}
-			end := func() {
-				if clean {
-					require.NoError(b, s.Close())
-				} else {
-					s.Abandon()
-				}
-			}
-			end()
-			cpu := cpuTime()
-			for b.Loop() {
-				s, err = store.Open(cfg)
-				require.NoError(b, err)
-				end()
-			}
-			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N), "cpu-ns/op")
+			benchmarkOpen(b, store.Config{Dir: b.TempDir(), CommitLogFileSize: file}, int64(gib)*file-4096, clean)
 		})
 	}
+}
+
+func benchmarkOpen(b *testing.B, cfg store.Config, size int64, clean bool) {
+	cfg.DiskUsage = func(string) (float64, error) { return 0, nil }
+	s, err := store.Open(cfg)
+	require.NoError(b, err)
+	body := bytes.Repeat([]byte("x"), 1024)
+	for i := int32(0); s.Stats().MaxPhy < size; i++ {
+		res, _ := s.Put(&store.Message{Topic: []byte("T"), QueueID: i % 8, Body: body}, nil)
+		require.NoError(b, res.Err)
+	}
+	end := func() {
+		if clean {
+			require.NoError(b, s.Close())
+		} else {
+			s.Abandon()
+		}
+	}
+	end()
+	cpu := cpuTime()
+	for b.Loop() {
+		s, err = store.Open(cfg)
+		require.NoError(b, err)
+		b.StopTimer()
+		end()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N), "cpu-ns/op")
+}
+
+// BenchmarkQueues tells what a queue costs in Go memory, and what opening a
+// store with so many costs.
+func BenchmarkQueues(b *testing.B) {
+	const queues = 10_000
+	cfg := store.Config{
+		Dir: b.TempDir(), CommitLogFileSize: 64 << 20,
+		DiskUsage: func(string) (float64, error) { return 0, nil },
+	}
+	s, err := store.Open(cfg)
+	require.NoError(b, err)
+	for i := range queues * 2 {
+		m := &store.Message{Topic: fmt.Appendf(nil, "topic-%04d", i%queues/8), QueueID: int32(i % 8), Body: []byte("x")}
+		res, _ := s.Put(m, nil)
+		require.NoError(b, res.Err)
+	}
+	require.NoError(b, s.WaitDispatched(b.Context()))
+	heap := heapInUse()
+	require.NoError(b, s.Close())
+	before := heapInUse()
+	for b.Loop() {
+		s, err = store.Open(cfg)
+		require.NoError(b, err)
+		b.StopTimer()
+		b.ReportMetric(float64(max(heap, heapInUse())-before)/(1<<20), "heap-MiB")
+		require.NoError(b, s.Close())
+		b.StartTimer()
+	}
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
 }

@@ -44,6 +44,9 @@ func Open(fs mfile.FS, dir string, fileSize int64) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f := seq.Last(); f != nil {
+		f.SetReadAhead(false)
+	}
 	return &Queue{seq: seq}, nil
 }
 
@@ -241,6 +244,11 @@ func (q *Queue) grow(pos int64, first bool) (*mfile.File, error) {
 		// Before anybody can read the fillers.
 		q.min.Store(pos / UnitSize)
 		q.max.Store(pos / UnitSize)
+	}
+	// Most queues are short, and there are many of them.
+	f.SetReadAhead(false)
+	if full := q.seq.Last(); full != nil {
+		full.SetReadAhead(true)
 	}
 	q.seq.Add(f)
 	return f, nil

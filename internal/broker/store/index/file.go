@@ -65,6 +65,7 @@ type file struct {
 
 // newFile wraps a file whose header is read from its bytes.
 func newFile(f *mfile.File, slots, entries int32) *file {
+	f.SetReadAhead(false) // a hash is used here and there
 	x := &file{File: f, slots: slots, entries: entries}
 	h := f.Data()
 	x.beginTime.Store(int64(be.Uint64(h[hdBeginTime:])))

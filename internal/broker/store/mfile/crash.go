@@ -438,6 +438,8 @@ func (f crashFile) write(_ string, data, b []byte, at int64) error {
 
 func (crashFile) populate([]byte, int64, int64) {}
 
+func (crashFile) readAhead([]byte, bool) {}
+
 func (f crashFile) reserve(path string, _, _ int64) error {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()

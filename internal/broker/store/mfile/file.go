@@ -14,6 +14,8 @@ type backing interface {
 	write(path string, data, b []byte, at int64) error
 	// populate brings the pages of data[from:to] into memory for writing.
 	populate(data []byte, from, to int64)
+	// readAhead says whether touching a page brings its neighbours as well.
+	readAhead(data []byte, on bool)
 	// reserve takes the disk space of [from, to), which may be sparse.
 	reserve(path string, from, to int64) error
 	// nextData is the first byte at or after from that may not be zero. It
@@ -181,6 +183,13 @@ func (f *File) Populate(from, to int64) {
 		f.back.populate(f.data, from, to)
 	}
 }
+
+// SetReadAhead tells the system whether it pays to bring in the neighbours of
+// a page that is touched, as it does unless told otherwise. In a file of which
+// little is in use, or which is used here and there, each first touch may else
+// cost the machine megabytes. It is a hint. The caller must hold or own the
+// file.
+func (f *File) SetReadAhead(on bool) { f.back.readAhead(f.data, on) }
 
 // Reserve takes disk space up to at least to, in steps of step bytes, in a
 // file that was created sparse. Writing into a mapped page for which the disk

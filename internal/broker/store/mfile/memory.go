@@ -244,6 +244,7 @@ type memoryFile struct{ m *Memory }
 
 func (memoryFile) sync([]byte, int64, int64) error    { return nil }
 func (memoryFile) populate(b []byte, from, to int64)  { populate(b[from:to]) }
+func (memoryFile) readAhead([]byte, bool)             {}
 func (memoryFile) reserve(string, int64, int64) error { return nil }
 func (memoryFile) close([]byte) error                 { return nil }
 

@@ -210,6 +210,8 @@ func (b *osFile) sync(data []byte, from, to int64) error { return syncMapping(da
 
 func (b *osFile) populate(data []byte, from, to int64) { populate(data[from:to]) }
 
+func (b *osFile) readAhead(data []byte, on bool) { readAhead(data, on) }
+
 func (b *osFile) reserve(path string, from, to int64) error {
 	h, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

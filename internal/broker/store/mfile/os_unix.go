@@ -22,6 +22,14 @@ func syncMapping(data []byte, from, to int64) error {
 	return mmap.MMap(data[from:to]).Flush()
 }
 
+func readAhead(data []byte, on bool) {
+	advice := unix.MADV_RANDOM
+	if on {
+		advice = unix.MADV_NORMAL
+	}
+	_ = unix.Madvise(data, advice)
+}
+
 func diskUsage(dir string) (total, available int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
