@@ -63,16 +63,18 @@ func (s *Store) flushQueues(ctx context.Context) {
 	defer tick.Stop()
 	var queues []*queue
 	var last [4]int64
-	for thorough := cfg.Clock.Now(); ; {
+	for thorough, reached := cfg.Clock.Now(), s.log.end.Load(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C():
 		}
-		now := cfg.Clock.Now()
-		all := now.Sub(thorough) >= cfg.QueueFlushThorough
+		// Recovery reads the log from the last thorough flush on, so under load
+		// the log's growth brings one as well.
+		now, end := cfg.Clock.Now(), s.log.end.Load()
+		all := now.Sub(thorough) >= cfg.QueueFlushThorough || end-reached >= cfg.CommitLogFileSize
 		if all {
-			thorough = now
+			thorough, reached = now, end
 		}
 		queues = s.queues.all(queues[:0])
 		err := errors.Join(s.flushUnits(queues, all), s.flushIndex())
