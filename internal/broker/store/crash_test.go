@@ -22,6 +22,7 @@ func crashConfig() store.Config {
 // is all that was acknowledged; what is there is a prefix of the log, and every
 // queue is a picture of it.
 func TestPowerLoss(t *testing.T) {
+	t.Parallel()
 	for _, syncFlush := range []bool{false, true} {
 		t.Run(fmt.Sprintf("sync=%v", syncFlush), func(t *testing.T) {
 			lives, lost, kept := 0, 0, 0

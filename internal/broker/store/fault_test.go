@@ -22,6 +22,7 @@ import (
 // path, goes on by itself when the failure was not in what must be durable,
 // and has lost no message that it acknowledged when it is opened again.
 func TestFaultAtEveryOperation(t *testing.T) {
+	t.Parallel()
 	for _, syncFlush := range []bool{false, true} {
 		for _, c := range []struct {
 			name string

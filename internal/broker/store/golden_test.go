@@ -75,6 +75,7 @@ func goldenRig(t *testing.T, disk bool, archive string) *rig {
 // SIGKILL, and finds every message where the broker said it is; so it does
 // after a restart of ours, and after a kill.
 func TestApacheStores(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"4.9", "5.3"} {
 		for _, phase := range []string{"clean", "killed"} {
 			for _, disk := range []bool{false, true} {

@@ -17,6 +17,7 @@ import (
 // The sizes of files and the kind of disk must make no difference but to what
 // a power failure takes.
 func TestMetamorphic(t *testing.T) {
+	t.Parallel()
 	const kib = 1 << 10
 	for _, c := range []struct {
 		name       string

@@ -21,6 +21,7 @@ import (
 // followed by anything but a record: it opens, has the 999 others, and nothing
 // of the last one in its queue or its index; the next message takes its place.
 func TestC60_CutAtEveryByte(t *testing.T) {
+	t.Parallel()
 	const n = 1000
 	disk := mfile.NewCrash()
 	cfg := store.Config{
