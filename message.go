@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/gorocketmq/rocketmq/internal/wire"
@@ -43,6 +44,16 @@ type Message struct {
 	Properties map[string]string
 	// Delay is when the message may be delivered. Zero is at once.
 	Delay Delay
+	// ReplyTo is set in the answer to a request, see [NewReply]. Such a message
+	// may have no body.
+	ReplyTo *ReplyTo
+}
+
+// ReplyTo says whose request a message answers.
+type ReplyTo struct {
+	Client        string // id of the client that asked
+	CorrelationID string
+	TTL           time.Duration // for which it waits
 }
 
 // Clone returns a copy that shares nothing with m.
@@ -51,6 +62,10 @@ func (m *Message) Clone() *Message {
 	c.Body = slices.Clone(m.Body)
 	c.Keys = slices.Clone(m.Keys)
 	c.Properties = maps.Clone(m.Properties)
+	if m.ReplyTo != nil {
+		to := *m.ReplyTo
+		c.ReplyTo = &to
+	}
 	return &c
 }
 
@@ -58,6 +73,9 @@ func (m *Message) Clone() *Message {
 // [ErrInvalidMessage], also [ErrTooLarge] if something is too long. It
 // allocates nothing for a valid message.
 func (m *Message) Validate() error {
+	if m == nil {
+		return &invalidMessage{"", errors.New("the message is nil")}
+	}
 	if err := m.check(); err != nil {
 		return &invalidMessage{m.Topic, err}
 	}
@@ -84,7 +102,7 @@ func (m *Message) check() error {
 		return errors.New("the topic is one of the system's own and takes no messages")
 	}
 	switch {
-	case len(m.Body) == 0:
+	case len(m.Body) == 0 && m.ReplyTo == nil:
 		return errors.New("the body is empty")
 	case len(m.Body) > MaxBody:
 		return fmt.Errorf("%w: the body has %d bytes, the limit is %d", ErrTooLarge, len(m.Body), MaxBody)

@@ -1,7 +1,9 @@
 package producer_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -203,3 +205,6 @@ func (c *cluster) producer(opts ...producer.Option) *producer.Producer {
 func message(topic string) *rocketmq.Message {
 	return &rocketmq.Message{Topic: topic, Body: []byte("hello")}
 }
+
+// textLogger writes to b, which may be read when all is closed.
+func textLogger(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

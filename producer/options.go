@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/bridge"
 	"github.com/gorocketmq/rocketmq/internal/send"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 	"github.com/gorocketmq/rocketmq/selector"
@@ -24,13 +25,53 @@ type config struct {
 	autoCreate int
 	auto       bool
 	weakAck    bool
+
+	avoidance    Avoidance
+	compression  send.Compression
+	messages     int
+	bytes        int
+	linger       time.Duration
+	lingerBytes  int
+	lingerSet    bool
+	interceptors []Interceptor
+	trace        string
+	traceSet     bool
+}
+
+// pipeline is what the options mean.
+func (c *config) pipeline(h *bridge.Handle) send.Config {
+	avoidance := make(send.Avoidance, len(c.avoidance))
+	for i, s := range c.avoidance {
+		avoidance[i] = send.AvoidStep(s)
+	}
+	return send.Config{
+		Handle:      h,
+		Group:       c.group,
+		Total:       c.total,
+		Attempt:     c.attempt,
+		Retries:     c.retries,
+		Selector:    c.selector,
+		AutoCreate:  c.autoCreate,
+		WeakAck:     c.weakAck,
+		Avoidance:   avoidance,
+		Compression: c.compression,
+		Messages:    c.messages,
+		Bytes:       c.bytes,
+		Linger:      c.linger,
+		LingerBytes: c.lingerBytes,
+	}
 }
 
 // DefaultGroup is the producer group if [WithGroup] sets none.
 const DefaultGroup = "GO_PRODUCER"
 
 func defaultConfig() config {
-	return config{group: DefaultGroup, total: 3 * time.Second, attempt: time.Second, retries: 2}
+	return config{
+		group: DefaultGroup, total: 3 * time.Second, attempt: time.Second, retries: 2,
+		avoidance:   DefaultAvoidance(),
+		compression: send.Compression{Codec: send.ZLIB, Level: 5, Threshold: 4 << 10},
+		messages:    10_000, bytes: 64 << 20,
+	}
 }
 
 // WithGroup sets the producer group, [DefaultGroup] if not set. Admin tools
@@ -68,6 +109,76 @@ func WithAutoCreate(queues int) Option {
 // both cases.
 func WithWeakAck() Option { return func(c *config) { c.weakAck = true } }
 
+// Avoidance says for how long to keep away from a broker whose answer took so
+// long, as far as there are others. Steps are in rising order of Latency; the
+// last one that applies counts.
+type Avoidance []AvoidStep
+
+// AvoidStep is to keep away For a time after an answer that took Latency or
+// more.
+type AvoidStep struct{ Latency, For time.Duration }
+
+// DefaultAvoidance is the table of Apache's MQFaultStrategy since 5.1.4: from
+// 2 s after an answer that took 550 ms to 30 s after one that took 15 s.
+func DefaultAvoidance() Avoidance {
+	var a Avoidance
+	for _, s := range send.DefaultAvoidance() {
+		a = append(a, AvoidStep(s))
+	}
+	return a
+}
+
+// WithFaultAvoidance sets how slow answers are avoided, [DefaultAvoidance] by
+// default; nil avoids none. Brokers that gave no answer, cannot be connected to
+// or say that they do not serve are always avoided for a while, 10 s and 2 s.
+// All that concerns messages whose queues the producer takes in turn.
+func WithFaultAvoidance(a Avoidance) Option { return func(c *config) { c.avoidance = a } }
+
+// Codec is a way to compress bodies.
+type Codec uint8
+
+// The codecs. Every client reads ZLIB. LZ4 and ZSTD are read by Java clients
+// from 4.9.4 and 5.0 on and by this library, but not by the official Go client.
+const (
+	NoCompression = Codec(send.NoCodec)
+	ZLIB          = Codec(send.ZLIB)
+	LZ4           = Codec(send.LZ4)
+	ZSTD          = Codec(send.ZSTD)
+)
+
+// WithCompression sets how bodies of threshold bytes and more are compressed:
+// by default with ZLIB at level 5 from 4096 bytes on. Levels are 1 to 9 for
+// ZLIB, 0 to 9 for LZ4, 1 to 22 for ZSTD. Bodies that do not get shorter go as
+// they are, and so do those of batches. The message itself is not changed.
+func WithCompression(codec Codec, level, threshold int) Option {
+	return func(c *config) {
+		c.compression = send.Compression{Codec: send.Codec(codec), Level: level, Threshold: threshold}
+	}
+}
+
+// WithInflight bounds the asynchronous sends under way, by their number and by
+// the bytes of their bodies and 512 for each message: 10,000 and 64 MiB by
+// default. SendAsync waits for room. A larger body goes when there is nothing
+// else.
+func WithInflight(messages, bytes int) Option {
+	return func(c *config) { c.messages, c.bytes = messages, bytes }
+}
+
+// WithLinger holds asynchronous sends back for up to d, to send those for one
+// topic together as batches of up to so many bytes: more messages per second
+// for more time per message. Off by default. Messages with a sharding key or a
+// selector wait for others of the same queue; those that cannot be in a batch go
+// at once. Batches are not compressed.
+func WithLinger(d time.Duration, bytes int) Option {
+	return func(c *config) { c.linger, c.lingerBytes, c.lingerSet = d, bytes, true }
+}
+
+// WithInterceptors wraps all sends; the first interceptor is the outermost. See
+// [Interceptor].
+func WithInterceptors(i ...Interceptor) Option {
+	return func(c *config) { c.interceptors = append(c.interceptors, i...) }
+}
+
 func (c *config) validate() error {
 	var errs []error
 	bad := func(option, format string, args ...any) {
@@ -86,6 +197,25 @@ func (c *config) validate() error {
 	}
 	if c.auto && (c.autoCreate < 1 || c.autoCreate > 1024) {
 		bad("WithAutoCreate", "%d queues are outside of 1 to 1024", c.autoCreate)
+	}
+	for i, s := range c.avoidance {
+		if s.Latency < 0 || s.For < 0 || i > 0 && s.Latency <= c.avoidance[i-1].Latency {
+			bad("WithFaultAvoidance", "step %d, %s for %s: times must not be negative, latencies must rise", i, s.Latency, s.For)
+		}
+	}
+	if err := c.compression.Check(); err != nil {
+		bad("WithCompression", "%v", err)
+	}
+	if c.messages < 1 || c.bytes < 1 {
+		bad("WithInflight", "%d messages and %d bytes must be positive", c.messages, c.bytes)
+	}
+	if c.lingerSet && (c.linger <= 0 || c.linger >= c.total || c.lingerBytes < 1 || c.lingerBytes > rocketmq.MaxBody) {
+		bad("WithLinger", "%s must be positive and less than the total timeout %s, %d bytes from 1 to %d", c.linger, c.total, c.lingerBytes, rocketmq.MaxBody)
+	}
+	for _, i := range c.interceptors {
+		if i == nil {
+			bad("WithInterceptors", "an interceptor is nil")
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -106,7 +236,7 @@ func To(q rocketmq.Queue) SendOption { return SendOption{queue: q, fixed: true} 
 // [To] comes before Via.
 func Via(s selector.QueueSelector) SendOption { return SendOption{selector: s} }
 
-func target(opts []SendOption) (t send.Target) {
+func options(opts []SendOption) (t send.Options) {
 	for i := range opts {
 		if opts[i].fixed {
 			t.Queue, t.Fixed = opts[i].queue, true

@@ -8,14 +8,18 @@ import (
 
 	"github.com/gorocketmq/rocketmq"
 	"github.com/gorocketmq/rocketmq/internal/bridge"
+	"github.com/gorocketmq/rocketmq/internal/pool"
 	"github.com/gorocketmq/rocketmq/internal/send"
 )
 
 // Producer sends messages to any number of topics. All methods are safe for
 // concurrent use.
 type Producer struct {
-	pipe    *send.Pipeline
-	release func()
+	pipe      *send.Pipeline
+	intercept Interceptor // nil: none
+	workers   *pool.Pool  // of asynchronous sends with interceptors
+	lingers   bool
+	release   func()
 
 	closing  sync.Once
 	closeErr error
@@ -38,19 +42,19 @@ func New(c *rocketmq.Client, opts ...Option) (*Producer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	p := &Producer{pipe: send.New(send.Config{
-		Handle:     h,
-		Group:      cfg.group,
-		Total:      cfg.total,
-		Attempt:    cfg.attempt,
-		Retries:    cfg.retries,
-		Selector:   cfg.selector,
-		AutoCreate: cfg.autoCreate,
-		WeakAck:    cfg.weakAck,
-	})}
-	release, err := h.Adopt(p.pipe.Close)
+	p := &Producer{pipe: send.New(cfg.pipeline(h)), intercept: chain(cfg.interceptors), lingers: cfg.linger > 0}
+	if p.intercept != nil {
+		var err error
+		p.workers, err = pool.New(maxIntercepted, func(v any, stack []byte) {
+			h.Logger.Error("panic in the callback of an asynchronous send", "panic", fmt.Sprint(v), "stack", string(stack))
+		})
+		if err != nil {
+			return nil, fmt.Errorf("producer: %w", err)
+		}
+	}
+	release, err := h.Adopt(p.end)
 	if err != nil {
-		return nil, fmt.Errorf("producer: %w", errors.Join(err, p.pipe.Close(context.Background())))
+		return nil, fmt.Errorf("producer: %w", errors.Join(err, p.end(context.Background())))
 	}
 	p.release = release
 	return p, nil
@@ -70,11 +74,18 @@ func New(c *rocketmq.Client, opts ...Option) (*Producer, error) {
 // ErrConnection, ErrTimeout, a *rocketmq.BrokerError. ErrNotDurable comes with
 // a complete Result. After Close it is ErrClosed.
 func (p *Producer) Send(ctx context.Context, m *rocketmq.Message, opts ...SendOption) (Result, error) {
-	r, err := p.pipe.Send(ctx, m, target(opts))
-	return Result{
-		MessageID: r.MessageID, OffsetID: r.OffsetID, TransactionID: r.TransactionID,
-		Queue: r.Queue, Offset: r.Offset, Status: Status(r.Status), RecallHandle: r.RecallHandle,
-	}, err
+	if p.intercept != nil {
+		o := options(opts)
+		return p.intercept(func(ctx context.Context, m *rocketmq.Message) (Result, error) {
+			return p.sendOne(ctx, m, o)
+		})(ctx, m)
+	}
+	return p.sendOne(ctx, m, options(opts))
+}
+
+func (p *Producer) sendOne(ctx context.Context, m *rocketmq.Message, o send.Options) (Result, error) {
+	r, err := p.pipe.Send(ctx, m, o)
+	return result(r), err
 }
 
 // Queues are the queues that messages of a topic can go to now, sorted by
@@ -83,13 +94,22 @@ func (p *Producer) Queues(ctx context.Context, topic string) ([]rocketmq.Queue, 
 	return p.pipe.Queues(ctx, topic)
 }
 
-// Close refuses further sends, waits for those under way as long as ctx allows
-// and leaves the producer group. It may be called more than once and
+// Close refuses further sends, sends what is held back, waits for what is under
+// way, callbacks included, as long as ctx allows, and leaves the producer group. It may be called more than once and
 // concurrently; all calls return the first one's error. The client stays open.
 func (p *Producer) Close(ctx context.Context) error {
 	p.closing.Do(func() {
-		p.closeErr = p.pipe.Close(ctx)
+		p.closeErr = p.end(ctx)
 		p.release()
 	})
 	return p.closeErr
+}
+
+// end closes the insides.
+func (p *Producer) end(ctx context.Context) error {
+	err := p.pipe.Close(ctx)
+	if p.workers != nil {
+		err = errors.Join(err, p.workers.Close(ctx))
+	}
+	return err
 }

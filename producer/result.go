@@ -47,6 +47,13 @@ type Result struct {
 	RecallHandle  string // of a timer message, to recall it by; 5.x brokers
 }
 
+func result(r send.Result) Result {
+	return Result{
+		MessageID: r.MessageID, OffsetID: r.OffsetID, TransactionID: r.TransactionID,
+		Queue: r.Queue, Offset: r.Offset, Status: Status(r.Status), RecallHandle: r.RecallHandle,
+	}
+}
+
 // LogValue implements [slog.LogValuer].
 func (r Result) LogValue() slog.Value {
 	return slog.GroupValue(

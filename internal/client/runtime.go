@@ -195,6 +195,24 @@ func (r *Runtime) ConnBy(ctx context.Context, addr string, deadline time.Time) (
 	return c, err
 }
 
+// Connected returns the live connection to addr, nil if there is none or if
+// requests are not allowed just now. It waits for nothing but the credentials.
+func (r *Runtime) Connected(ctx context.Context, addr string) *remoting.Conn {
+	if r.ready(ctx) != nil {
+		return nil
+	}
+	return r.pool.Lookup(addr)
+}
+
+// FlushOutput waits until all that was handed to the connections is written.
+// Connections that break meanwhile do not count.
+func (r *Runtime) FlushOutput(ctx context.Context) error {
+	if r.pool == nil || r.closed() {
+		return nil
+	}
+	return r.pool.Flush(ctx)
+}
+
 // ready is what every request does first.
 func (r *Runtime) ready(ctx context.Context) error {
 	r.start()

@@ -196,7 +196,7 @@ func (c *Consumer) commitOneway(ctx context.Context, qs []*queue) {
 		cancel()
 		x.flag = wire.FlagOneway
 		if err == nil {
-			err = conn.Oneway(x, remoting.Later)
+			err = conn.Oneway(x, time.Time{}, remoting.Later)
 		}
 		if err != nil {
 			dead[addr] = true

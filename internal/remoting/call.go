@@ -3,6 +3,7 @@ package remoting
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
@@ -38,7 +39,7 @@ func (c *Conn) Call(ctx context.Context, req *wire.Command) (*wire.Frame, error)
 // CallOneway sends a request that wants no answer and never waits: if the
 // output buffer is full it returns [ErrBusy].
 func (c *Conn) CallOneway(req *wire.Command) error {
-	return c.Oneway(command{req, c.cfg, wire.FlagOneway}, Try)
+	return c.Oneway(command{req, c.cfg, wire.FlagOneway}, time.Time{}, Try)
 }
 
 // ctxError is ErrTimeout for a deadline and the cause for anything else.

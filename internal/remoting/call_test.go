@@ -91,7 +91,7 @@ func TestOnewayGetsNoAnswer(t *testing.T) {
 	}}})
 	c := get(t, newPool(t, PoolConfig{}), addr)
 	require.NoError(t, c.CallOneway(&wire.Command{Code: codeEcho}))
-	require.NoError(t, c.Oneway(oneway{}, Inline))
+	require.NoError(t, c.Oneway(oneway{}, time.Time{}, Inline))
 	assert.Equal(t, wire.FlagOneway, within(t, got, "first one-way"))
 	assert.Equal(t, wire.FlagOneway, within(t, got, "second one-way"))
 	before := c.received.Load()
@@ -117,7 +117,7 @@ func TestNeedlessOneway(t *testing.T) {
 	_, addr := serveTCP(t, ServerConfig{Config: Config{Handler: echo}})
 	c := get(t, newPool(t, PoolConfig{}), addr)
 	for _, m := range []Mode{Inline, Later, Try} {
-		require.NoError(t, c.Oneway(needless{}, m))
+		require.NoError(t, c.Oneway(needless{}, time.Time{}, m))
 		require.NoError(t, c.Flush(t.Context()))
 		call1(t, c, codeEcho, "x")
 	}

@@ -223,9 +223,9 @@ func (c *Conn) Cancel(t Token) bool { return c.pend.take(t.opaque) != nil }
 
 // Oneway sends a request that has no answer. An error means that it was not
 // sent; nil that it was handed to the connection, not that it arrived. It
-// waits as [Conn.Start] does, with no deadline.
-func (c *Conn) Oneway(a Appender, m Mode) error {
-	if err := c.waitRoom(time.Time{}, m); err != nil {
+// waits as [Conn.Start] does.
+func (c *Conn) Oneway(a Appender, deadline time.Time, m Mode) error {
+	if err := c.waitRoom(deadline, m); err != nil {
 		return err
 	}
 	writer, err := c.out.request(c.cfg.MaxFrame, a, c.pend.next())

@@ -75,7 +75,7 @@ func TestFrozenPeerReleasesTheCaller(t *testing.T) {
 	assert.ErrorIs(t, err, ErrBusy)
 
 	waiting := make(chan error, 1)
-	go func() { waiting <- c.Oneway(command{big(99, size), c.cfg, wire.FlagOneway}, Inline) }()
+	go func() { waiting <- c.Oneway(command{big(99, size), c.cfg, wire.FlagOneway}, time.Time{}, Inline) }()
 	close(g.open)
 	require.NoError(t, within(t, waiting, "room in the buffer"))
 	for last := byte(0); last != 99; {
@@ -114,7 +114,7 @@ func TestStalledTLSPeerIsDead(t *testing.T) {
 		})
 		c.resumable = false
 		start := time.Now()
-		require.NoError(t, c.Oneway(command{big(1, 3*tlsChunk), c.cfg, wire.FlagOneway}, Inline))
+		require.NoError(t, c.Oneway(command{big(1, 3*tlsChunk), c.cfg, wire.FlagOneway}, time.Time{}, Inline))
 		assert.Zero(t, time.Since(start), "the caller does not write itself")
 		<-c.Done()
 		assert.ErrorIs(t, c.Err(), ErrStalled)
@@ -129,7 +129,7 @@ func TestWriteStallCanBeSwitchedOff(t *testing.T) {
 			time.Sleep(time.Hour)
 			_, _ = io.Copy(io.Discard, nc)
 		})
-		require.NoError(t, c.Oneway(command{big(1, 1000), c.cfg, wire.FlagOneway}, Inline))
+		require.NoError(t, c.Oneway(command{big(1, 1000), c.cfg, wire.FlagOneway}, time.Time{}, Inline))
 		start := time.Now()
 		require.NoError(t, c.Flush(t.Context()))
 		assert.Equal(t, time.Hour, time.Since(start).Round(time.Minute))
@@ -172,7 +172,7 @@ func TestSlowPeerLives(t *testing.T) {
 			read <- n
 			<-t.Context().Done()
 		})
-		require.NoError(t, c.Oneway(command{big(1, 20_000), c.cfg, wire.FlagOneway}, Inline))
+		require.NoError(t, c.Oneway(command{big(1, 20_000), c.cfg, wire.FlagOneway}, time.Time{}, Inline))
 		assert.GreaterOrEqual(t, <-read, 20_000)
 		assert.NoError(t, c.Err())
 	})
@@ -202,7 +202,7 @@ func TestFullBufferMakesCallersWait(t *testing.T) {
 			}
 			_, _ = io.Copy(io.Discard, nc)
 		})
-		require.NoError(t, c.Oneway(command{big(1, 10_000), c.cfg, wire.FlagOneway}, Later))
+		require.NoError(t, c.Oneway(command{big(1, 10_000), c.cfg, wire.FlagOneway}, time.Time{}, Later))
 		start := time.Now()
 		_, err := c.Start(&once{}, start.Add(2*time.Second), Inline)
 		assert.ErrorIs(t, err, ErrTimeout)
@@ -210,7 +210,7 @@ func TestFullBufferMakesCallersWait(t *testing.T) {
 		assert.Zero(t, c.Pending())
 
 		sent := make(chan error, 1)
-		go func() { sent <- c.Oneway(command{big(2, 1), c.cfg, wire.FlagOneway}, Later) }()
+		go func() { sent <- c.Oneway(command{big(2, 1), c.cfg, wire.FlagOneway}, time.Time{}, Later) }()
 		synctest.Wait()
 		assert.Empty(t, sent)
 		close(proceed)
@@ -222,9 +222,9 @@ func TestFullBufferMakesCallersWait(t *testing.T) {
 func TestWaitingCallersFailWithTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := pipeConn(t, PoolConfig{Config: Config{HighWater: 10}}, func(nc net.Conn) { <-t.Context().Done() })
-		require.NoError(t, c.Oneway(command{big(1, 10), c.cfg, wire.FlagOneway}, Later))
+		require.NoError(t, c.Oneway(command{big(1, 10), c.cfg, wire.FlagOneway}, time.Time{}, Later))
 		errs := make(chan error, 2)
-		go func() { errs <- c.Oneway(oneway{}, Later) }()
+		go func() { errs <- c.Oneway(oneway{}, time.Time{}, Later) }()
 		go func() { errs <- c.Flush(context.Background()) }()
 		synctest.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -318,7 +318,7 @@ func TestOrderIsKept(t *testing.T) {
 	c := get(t, newPool(t, PoolConfig{}), addr)
 	for i := range uint32(3000) {
 		b := binary.BigEndian.AppendUint32(nil, i)
-		require.NoError(t, c.Oneway(command{&wire.Command{Code: codeEcho, Body: b}, c.cfg, wire.FlagOneway}, Mode(i%2)))
+		require.NoError(t, c.Oneway(command{&wire.Command{Code: codeEcho, Body: b}, c.cfg, wire.FlagOneway}, time.Time{}, Mode(i%2)))
 	}
 	for i := range uint32(3000) {
 		require.Equal(t, i, within(t, got, "a frame"))

@@ -142,6 +142,19 @@ func (p *Pool) Lookup(addr string) *Conn {
 	return nil
 }
 
+// Flush is [Conn.Flush] of all connections; those that break do not count.
+func (p *Pool) Flush(ctx context.Context) error {
+	p.mu.Lock()
+	conns := slices.Collect(maps.Keys(p.conns))
+	p.mu.Unlock()
+	for _, c := range conns {
+		if err := c.Flush(ctx); err != nil && ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Call is [Conn.Call] on the connection to addr. If the peer answers GO_AWAY
 // the call is repeated once on a new connection.
 func (p *Pool) Call(ctx context.Context, addr string, req *wire.Command) (*wire.Frame, error) {

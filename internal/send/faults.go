@@ -16,7 +16,30 @@ const (
 // broker is what the pipeline knows of one broker name.
 type broker struct {
 	name  string
-	until atomic.Int64 // UnixNano until when to avoid it; 0: healthy
+	until atomic.Int64 // UnixNano until when to avoid it after a failure; 0: healthy
+	slow  atomic.Int64 // the same after a slow answer; faster ones do not shorten it
+}
+
+// Avoidance says for how long to keep away from a broker whose answer took so
+// long. Steps are in rising order of Latency.
+type Avoidance []AvoidStep
+
+// AvoidStep is the time For after an answer that took Latency or more.
+type AvoidStep struct{ Latency, For time.Duration }
+
+// DefaultAvoidance is the table of MQFaultStrategy since 5.1.4.
+func DefaultAvoidance() Avoidance {
+	const ms = time.Millisecond
+	return Avoidance{{50 * ms, 0}, {100 * ms, 0}, {550 * ms, 2000 * ms}, {1800 * ms, 5000 * ms}, {3000 * ms, 6000 * ms}, {5000 * ms, 10000 * ms}, {15000 * ms, 30000 * ms}}
+}
+
+func (a Avoidance) after(latency time.Duration) time.Duration {
+	for i := len(a) - 1; i >= 0; i-- {
+		if latency >= a[i].Latency {
+			return a[i].For
+		}
+	}
+	return 0
 }
 
 // faults remembers brokers by name.
@@ -51,7 +74,13 @@ func (f *faults) broker(name string) *broker {
 // long as an attempt takes, so that a broker that is still dead delays one send
 // and not all.
 func (b *broker) usable(now time.Time, attempt time.Duration) bool {
-	until := b.until.Load()
+	until, slow := b.until.Load(), b.slow.Load()
+	if until == 0 && slow == 0 {
+		return true
+	}
+	if slow > now.UnixNano() {
+		return false
+	}
 	if until == 0 {
 		return true
 	}
@@ -62,19 +91,24 @@ func (b *broker) usable(now time.Time, attempt time.Duration) bool {
 }
 
 // avoid never shortens an avoidance.
-func (b *broker) avoid(until time.Time) {
-	n := until.UnixNano()
+func (b *broker) avoid(until time.Time) { raise(&b.until, until.UnixNano()) }
+
+func raise(v *atomic.Int64, to int64) {
 	for {
-		old := b.until.Load()
-		if old >= n || b.until.CompareAndSwap(old, n) {
+		old := v.Load()
+		if old >= to || v.CompareAndSwap(old, to) {
 			return
 		}
 	}
 }
 
-// healthy ends an avoidance.
-func (b *broker) healthy() {
+// answered notes a success that took so long. It ends an avoidance after a
+// failure.
+func (b *broker) answered(a Avoidance, now time.Time, took time.Duration) {
 	if b.until.Load() != 0 {
 		b.until.Store(0)
+	}
+	if d := a.after(took); d > 0 {
+		raise(&b.slow, now.Add(d).UnixNano())
 	}
 }

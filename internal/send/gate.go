@@ -38,9 +38,11 @@ func (g *gate) signal() {
 	}
 }
 
-// close shuts the gate and waits until nobody is inside.
-func (g *gate) close(ctx context.Context) error {
-	g.closed.Store(true)
+// shut lets nobody in any more.
+func (g *gate) shut() { g.closed.Store(true) }
+
+// wait waits until nobody is inside a gate that is shut.
+func (g *gate) wait(ctx context.Context) error {
 	for g.inside.Load() > 0 {
 		select {
 		case <-g.empty:

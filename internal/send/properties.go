@@ -9,7 +9,7 @@ import (
 
 // appendProperties encodes what travels as properties: the library's own, the
 // message's fields and the user's. The message has been validated.
-func appendProperties(dst []byte, m *rocketmq.Message, id []byte) []byte {
+func appendProperties(dst []byte, m *rocketmq.Message, id []byte, extra wire.Properties) []byte {
 	dst = wire.AppendProperty(dst, wire.PropUniqKey, id)
 	dst = wire.AppendProperty(dst, wire.PropWait, "true")
 	if m.Tag != "" {
@@ -24,10 +24,13 @@ func appendProperties(dst []byte, m *rocketmq.Message, id []byte) []byte {
 	if !m.Delay.IsZero() {
 		dst = appendDelay(dst, m.Delay)
 	}
+	if m.ReplyTo != nil {
+		dst = appendReplyTo(dst, m.ReplyTo)
+	}
 	for k, v := range m.Properties {
 		dst = wire.AppendProperty(dst, k, v)
 	}
-	return dst
+	return append(dst, extra...)
 }
 
 // appendKeys joins the keys with blanks and puts none after the last.
@@ -55,4 +58,13 @@ func appendDelay(dst []byte, d rocketmq.Delay) []byte {
 		name, n = wire.PropTimerDeliverMs, d.Time().UnixMilli()
 	}
 	return wire.AppendProperty(dst, name, strconv.AppendInt(room[:0], n, 10))
+}
+
+// appendReplyTo appends what makes a message the reply to a request.
+func appendReplyTo(dst []byte, to *rocketmq.ReplyTo) []byte {
+	var room [20]byte
+	dst = wire.AppendProperty(dst, wire.PropMsgType, wire.MsgTypeReply)
+	dst = wire.AppendProperty(dst, wire.PropCorrelationID, to.CorrelationID)
+	dst = wire.AppendProperty(dst, wire.PropReplyToClient, to.Client)
+	return wire.AppendProperty(dst, wire.PropTTL, strconv.AppendInt(room[:0], to.TTL.Milliseconds(), 10))
 }

@@ -72,7 +72,7 @@ func TestFaults(t *testing.T) {
 	require.True(t, b.usable(over, time.Second))
 	require.False(t, b.usable(over, time.Second))
 	require.True(t, b.usable(over.Add(time.Second), time.Second))
-	b.healthy()
+	b.answered(nil, over, time.Second)
 	require.True(t, b.usable(over, time.Second))
 	require.True(t, b.usable(over, time.Second))
 }
@@ -106,11 +106,12 @@ func TestGate(t *testing.T) {
 		require.True(t, g.enter())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorContains(t, g.close(ctx), "2 sends")
+		g.shut()
+		require.ErrorContains(t, g.wait(ctx), "2 sends")
 		require.False(t, g.enter())
 		closed := make(chan error, 2)
 		for range cap(closed) {
-			go func() { closed <- g.close(t.Context()) }()
+			go func() { closed <- g.wait(t.Context()) }()
 		}
 		synctest.Wait()
 		g.leave()
@@ -137,7 +138,7 @@ func TestAppendProperties(t *testing.T) {
 		"UNIQ_KEY\x01ID\x02WAIT\x01true\x02TIMER_DELIVER_MS\x011700000000123\x02": {Delay: rocketmq.DeliverAt(at)},
 		"UNIQ_KEY\x01ID\x02WAIT\x01true\x02TAGS\x01t\x02own\x01v\x02":             {Tag: "t", Properties: map[string]string{"own": "v"}},
 	} {
-		got := appendProperties(nil, m, []byte("ID"))
+		got := appendProperties(nil, m, []byte("ID"), nil)
 		assert.Equal(t, want, string(got))
 		require.Equal(t, "ID", wire.Properties(got).Text(wire.PropUniqKey))
 	}
@@ -148,8 +149,10 @@ func newAttemptFor(t *testing.T) *attempt {
 	t.Helper()
 	rt, err := client.New(client.Config{NameServers: []string{"ns:1"}})
 	require.NoError(t, err)
-	a := newAttempt(&Pipeline{rt: rt, group: []byte("g")})
-	a.prepare(&rocketmq.Message{Topic: "t", Body: []byte("b")}, &topic{wire: "t", bytes: []byte("t")}, time.Now())
+	p := &Pipeline{rt: rt, group: []byte("g")}
+	p.packer.init(Compression{})
+	a := newAttempt(p)
+	a.prepare(&rocketmq.Message{Topic: "t", Body: []byte("b")}, &Options{}, &topic{wire: "t", bytes: []byte("t")}, time.Now())
 	return a
 }
 
@@ -165,7 +168,7 @@ func answerOf(t *testing.T, code int32, remark string, ext wire.ExtEncoder) *wir
 func TestAttemptReadsAnswers(t *testing.T) {
 	a := newAttemptFor(t)
 	q := rocketmq.Queue{Topic: "t", Broker: "b", ID: 0}
-	id := string(a.id)
+	id := string(a.ids)
 
 	a.Done(answerOf(t, 0, "", &wire.SendResponse{OffsetMsgID: []byte("OFF"), QueueID: 3, QueueOffset: 9, RecallHandle: []byte("handle")}), nil)
 	<-a.answered
@@ -209,8 +212,8 @@ func TestAttemptWritesRequest(t *testing.T) {
 		var h wire.SendRequest
 		require.NoError(t, h.DecodeExt(&f))
 		require.Equal(t, int32(5), h.QueueID)
-		require.Equal(t, string(a.id), h.Properties.Text(wire.PropUniqKey))
-		a.props = make([]byte, 0, maxKeptProps+1)
+		require.Equal(t, string(a.ids), h.Properties.Text(wire.PropUniqKey))
+		a.props = make([]byte, 0, maxKept+1)
 		a.release()
 		require.Nil(t, a.body)
 		require.Nil(t, a.props, "huge buffers are not kept")

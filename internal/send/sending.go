@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/gorocketmq/rocketmq"
@@ -13,173 +14,233 @@ import (
 	"github.com/gorocketmq/rocketmq/selector"
 )
 
-// sending is one synchronous send with all its attempts. It lives on the
-// caller's stack.
+// sending is one message, or several in one request, on the way with all
+// attempts. For a synchronous send it lives on the caller's stack.
 type sending struct {
 	p        *Pipeline
-	m        *rocketmq.Message
-	target   Target
+	m        *rocketmq.Message   // of a batch the first
+	batch    []*rocketmq.Message // nil: m alone
+	opts     Options
 	start    time.Time
 	deadline time.Time // of the whole
-	cut      bool      // the last attempt had less time than attempts have
+
+	t  *topic
+	tb *table
+
+	// The attempt under way, or the last one.
+	r     ref
+	last  rocketmq.Queue
+	began time.Time
+	cut   bool // it had less time than attempts have
+
+	tries    int    // attempts that have failed, but for the first GO_AWAY
+	avoid    string // the broker of the last one that failed
+	goneAway bool
 	failed   []rocketmq.Attempt
-	last     rocketmq.Queue // of the last attempt
-	lastAddr string
-	id       string // if it failed
+}
+
+// begin sets the deadline.
+func (s *sending) begin(ctx context.Context, now time.Time) {
+	s.start, s.began = now, now
+	s.deadline = now.Add(s.p.cfg.Total)
+	if d, ok := ctx.Deadline(); ok && d.Before(s.deadline) {
+		s.deadline = d
+	}
 }
 
 // run finds the route and tries until an attempt succeeds, is not worth
-// repeating, or time or attempts have run out.
-func (s *sending) run(ctx context.Context) (Result, error) {
+// repeating, or time or attempts have run out. The answer is in a if the
+// broker has stored what was sent; then there is an error only for a weak
+// acknowledgement.
+func (s *sending) run(ctx context.Context, a *attempt) (stored bool, err error) {
 	if ctx.Err() != nil {
-		return Result{}, s.fail(context.Cause(ctx))
+		return false, s.fail(context.Cause(ctx))
 	}
-	t, tb, err := s.route(ctx)
-	if err != nil {
-		return Result{}, s.fail(err)
+	if err := s.route(ctx); err != nil {
+		return false, s.fail(err)
 	}
 	s.p.announce()
-	a := s.p.attempts.Get().(*attempt)
-	a.prepare(s.m, t, s.start)
-	res, err := s.try(ctx, a, t, tb)
-	if err != nil {
-		s.id = string(a.id)
-	}
-	a.release()
-	s.p.attempts.Put(a)
-	return res, err
+	s.prepare(a)
+	return s.try(ctx, a)
 }
 
-// route is the topic's table; a context is only made if there is none yet.
-func (s *sending) route(ctx context.Context) (*topic, *table, error) {
+func (s *sending) prepare(a *attempt) {
+	if s.batch != nil {
+		a.prepareBatch(s.batch, s.t, s.start)
+	} else {
+		a.prepare(s.m, &s.opts, s.t, s.start)
+	}
+}
+
+// known finds the topic's table if that takes no waiting.
+func (s *sending) known() bool {
 	if t := s.p.topics.find(s.m.Topic); t != nil {
 		if tb := t.table.Load(); tb != nil && !tb.borrowed {
-			return t, tb, nil
+			s.t, s.tb = t, tb
+			return true
 		}
+	}
+	return false
+}
+
+// route finds the topic's table; a context is only made if there is none yet.
+func (s *sending) route(ctx context.Context) (err error) {
+	if s.known() {
+		return nil
 	}
 	ctx, cancel := context.WithDeadline(ctx, s.deadline)
 	defer cancel()
-	return s.p.table(ctx, s.m.Topic)
+	s.t, s.tb, err = s.p.table(ctx, s.m.Topic)
+	return err
 }
 
-func (s *sending) try(ctx context.Context, a *attempt, t *topic, tb *table) (Result, error) {
-	now := s.start
-	avoid, goneAway := "", false
-	for n := 0; ; n++ {
-		q, r, err := s.choose(t, tb, avoid, now)
-		if err != nil {
-			return Result{}, s.fail(err)
+// try makes attempts from now on.
+func (s *sending) try(ctx context.Context, a *attempt) (stored bool, err error) {
+	for {
+		if err := s.choose(); err != nil {
+			return false, s.fail(err)
 		}
-		s.last, s.lastAddr = q, r.addr
-		err = s.attempt(ctx, a, &r, now)
-		if err == nil && a.stored() {
-			return s.stored(a, t, tb, q, &r)
-		}
-		if err == nil {
-			err = &rocketmq.BrokerError{Op: sendOp, Addr: r.addr, Code: a.code, Remark: a.remark}
-		}
-		began := now
-		now = time.Now()
-		s.failed = append(s.failed, rocketmq.Attempt{Queue: q, Addr: r.addr, Took: now.Sub(began), Err: err})
-		v := judge(err)
-		if s.cut && errors.Is(err, rocketmq.ErrTimeout) {
-			v.avoid = 0 // the caller was in a hurry, that says nothing of the broker
-		}
-		s.consequences(v, t, &r, now)
-		if errors.Is(err, remoting.ErrGoAway) && !goneAway {
-			goneAway = true // it was not carried out: once more, without counting
-			n--
-			continue
-		}
-		switch {
-		case ctx.Err() != nil:
-			return Result{}, s.fail(context.Cause(ctx))
-		case !v.retry || n >= s.p.cfg.Retries:
-			return Result{}, s.fail(err)
-		case !now.Before(s.deadline):
-			return Result{}, s.fail(fmt.Errorf("%w: no time left for another attempt", rocketmq.ErrTimeout))
-		}
-		avoid = q.Broker
-		if next := t.table.Load(); next != nil {
-			tb = next // the route has changed meanwhile
-		}
-		if s.alone(tb, q.Broker) {
-			// The same broker again: give it time to come to itself.
-			if err := pause(ctx, pauseFor(err)<<min(n, 5), s.deadline); err != nil {
-				return Result{}, s.fail(err)
-			}
-			now = time.Now()
+		err = s.attempt(ctx, a)
+		var again bool
+		if stored, again, err = s.judge(ctx, a, err); !again {
+			return stored, err
 		}
 	}
 }
 
 // attempt tries one queue. nil means that the broker answered, well or not.
-func (s *sending) attempt(ctx context.Context, a *attempt, r *ref, now time.Time) error {
-	if r.addr == "" {
-		return fmt.Errorf("%w: broker %q has no master", rocketmq.ErrUnavailable, r.broker.name)
+func (s *sending) attempt(ctx context.Context, a *attempt) error {
+	if s.r.addr == "" {
+		return s.noMaster()
 	}
-	by := now.Add(s.p.cfg.Attempt)
-	if s.cut = s.deadline.Before(by); s.cut {
-		by = s.deadline
-	}
-	c, err := s.p.rt.ConnBy(ctx, r.addr, by)
+	by := s.until()
+	c, err := s.p.rt.ConnBy(ctx, s.r.addr, by)
 	if err != nil {
 		return bridge.PublicError(err)
 	}
-	return a.do(ctx, c, r, by)
+	a.aim(&s.r)
+	return a.do(ctx, c, by)
+}
+
+func (s *sending) noMaster() error {
+	return fmt.Errorf("%w: broker %q has no master", rocketmq.ErrUnavailable, s.r.broker.name)
+}
+
+// until is the deadline of the attempt that begins.
+func (s *sending) until() time.Time {
+	by := s.began.Add(s.p.cfg.Attempt)
+	if s.cut = s.deadline.Before(by); s.cut {
+		return s.deadline
+	}
+	return by
+}
+
+// judge looks at the outcome of an attempt: err, or the answer in a. If there
+// shall be another it has waited as long as is good before.
+func (s *sending) judge(ctx context.Context, a *attempt, err error) (stored, again bool, _ error) {
+	if err == nil && a.stored() {
+		return true, false, s.stored(a)
+	}
+	if err == nil {
+		err = &rocketmq.BrokerError{Op: a.opName(), Addr: s.r.addr, Code: a.code, Remark: a.remark}
+	}
+	now := time.Now()
+	s.failed = append(s.failed, rocketmq.Attempt{Queue: s.last, Addr: s.r.addr, Took: now.Sub(s.began), Err: err})
+	v := judge(err)
+	if s.cut && errors.Is(err, rocketmq.ErrTimeout) {
+		v.avoid = 0 // the caller was in a hurry, that says nothing of the broker
+	}
+	s.consequences(v, now)
+	s.began = now
+	if errors.Is(err, remoting.ErrGoAway) && !s.goneAway {
+		s.goneAway = true // it was not carried out: once more, without counting
+		return false, true, nil
+	}
+	switch {
+	case ctx.Err() != nil:
+		return false, false, s.fail(context.Cause(ctx))
+	case !v.retry || s.tries >= s.p.cfg.Retries:
+		return false, false, s.fail(err)
+	case !now.Before(s.deadline):
+		return false, false, s.fail(fmt.Errorf("%w: no time left for another attempt", rocketmq.ErrTimeout))
+	}
+	s.tries++
+	s.avoid = s.last.Broker
+	if next := s.t.table.Load(); next != nil {
+		s.tb = next // the route has changed meanwhile
+	}
+	if s.alone() {
+		// The same broker again: give it time to come to itself.
+		if err := pause(ctx, pauseFor(err)<<min(s.tries-1, 5), s.deadline); err != nil {
+			return false, false, s.fail(err)
+		}
+		s.began = time.Now()
+	}
+	return false, true, nil
 }
 
 // stored is the end of a send that the broker stored.
-func (s *sending) stored(a *attempt, t *topic, tb *table, q rocketmq.Queue, r *ref) (Result, error) {
-	r.broker.healthy()
-	if tb.borrowed {
-		s.p.rt.RefreshRoute(t.wire) // the broker has created the topic
+func (s *sending) stored(a *attempt) error {
+	s.settled(time.Now())
+	if st := statusOf(a.code); st == StatusOK || s.p.cfg.WeakAck {
+		return nil
 	}
-	res := a.result(q)
-	if res.Status == StatusOK || s.p.cfg.WeakAck {
-		return res, nil
+	err := &rocketmq.BrokerError{Op: a.opName(), Addr: s.r.addr, Code: a.code, Remark: a.remark}
+	s.failed = append(s.failed, rocketmq.Attempt{Queue: s.last, Addr: s.r.addr, Took: time.Since(s.began), Err: err})
+	return s.fail(err)
+}
+
+// settled is what a success means for the sends to come.
+func (s *sending) settled(now time.Time) {
+	s.r.broker.answered(s.p.cfg.Avoidance, now, now.Sub(s.began))
+	if s.tb.borrowed {
+		s.p.rt.RefreshRoute(s.t.wire) // the broker has created the topic
 	}
-	err := &rocketmq.BrokerError{Op: sendOp, Addr: r.addr, Code: a.code, Remark: a.remark}
-	s.failed = append(s.failed, rocketmq.Attempt{Queue: q, Addr: r.addr, Took: time.Since(s.start), Err: err})
-	return res, s.fail(err)
 }
 
 // consequences are what a failure means for the sends to come.
-func (s *sending) consequences(v verdict, t *topic, r *ref, now time.Time) {
+func (s *sending) consequences(v verdict, now time.Time) {
 	if v.avoid > 0 {
-		r.broker.avoid(now.Add(v.avoid))
+		s.r.broker.avoid(now.Add(v.avoid))
 	}
 	if v.refresh {
-		s.p.rt.RefreshRoute(t.wire)
+		s.p.rt.RefreshRoute(s.t.wire)
 	}
 }
 
 // choose picks the queue of the next attempt.
-func (s *sending) choose(t *topic, tb *table, avoid string, now time.Time) (rocketmq.Queue, ref, error) {
-	switch {
-	case s.target.Fixed:
-		return s.fixed(tb)
-	case s.target.Selector != nil:
-		return s.selected(s.target.Selector, tb, avoid)
-	case s.p.cfg.Selector != nil:
-		return s.selected(s.p.cfg.Selector, tb, avoid)
-	case s.m.ShardingKey != "":
-		i := selector.HashIndex(s.m.ShardingKey, len(tb.queues))
-		return tb.queues[i], tb.refs[i], nil
+func (s *sending) choose() (err error) {
+	tb, sel := s.tb, s.opts.Selector
+	if sel == nil {
+		sel = s.p.cfg.Selector
 	}
-	i := s.inTurn(t, tb, avoid, now)
-	return tb.queues[i], tb.refs[i], nil
+	var i int
+	switch {
+	case s.opts.Fixed:
+		i, err = s.fixed()
+	case sel != nil:
+		i, err = s.selected(sel)
+	case s.m.ShardingKey != "":
+		i = selector.HashIndex(s.m.ShardingKey, len(tb.queues))
+	default:
+		i = s.inTurn()
+	}
+	if err == nil {
+		s.last, s.r = tb.queues[i], tb.refs[i]
+	}
+	return err
 }
 
 // inTurn passes over the broker that just failed and those that failed lately,
 // then only over the one that just failed, if there is nothing better.
-func (s *sending) inTurn(t *topic, tb *table, avoid string, now time.Time) int {
-	n := len(tb.refs)
-	start := int(t.turn.Add(1)-1) % n
+func (s *sending) inTurn() int {
+	refs := s.tb.refs
+	n := len(refs)
+	start := int(s.t.turn.Add(1)-1) % n
 	i := start
 	for range n {
-		b := tb.refs[i].broker
-		if b.name != avoid && b.usable(now, s.p.cfg.Attempt) {
+		b := refs[i].broker
+		if b.name != s.avoid && b.usable(s.began, s.p.cfg.Attempt) {
 			return i
 		}
 		if i++; i == n {
@@ -187,49 +248,47 @@ func (s *sending) inTurn(t *topic, tb *table, avoid string, now time.Time) int {
 		}
 	}
 	for k := range n {
-		if i := (start + k) % n; tb.refs[i].broker.name != avoid {
+		if i := (start + k) % n; refs[i].broker.name != s.avoid {
 			return i
 		}
 	}
 	return start
 }
 
-// fixed is the queue the caller named, at the broker's present address.
-func (s *sending) fixed(tb *table) (rocketmq.Queue, ref, error) {
-	q := s.target.Queue
+// fixed is the queue the caller named.
+func (s *sending) fixed() (int, error) {
+	q := s.opts.Queue
 	switch {
 	case q.Topic != "" && q.Topic != s.m.Topic:
-		return q, ref{}, fmt.Errorf("%w: queue %s is of another topic than the message", rocketmq.ErrInvalidMessage, q)
+		return 0, fmt.Errorf("%w: queue %s is of another topic than the message", rocketmq.ErrInvalidMessage, q)
 	case q.ID < 0:
-		return q, ref{}, fmt.Errorf("%w: queue %s has a negative id", rocketmq.ErrInvalidMessage, q)
+		return 0, fmt.Errorf("%w: queue %s has a negative id", rocketmq.ErrInvalidMessage, q)
 	}
 	q.Topic = s.m.Topic
-	for i := range tb.queues {
-		if tb.queues[i] == q {
-			return q, tb.refs[i], nil
-		}
+	if i := slices.Index(s.tb.queues, q); i >= 0 {
+		return i, nil
 	}
-	return q, ref{}, fmt.Errorf("%w: queue %s is not in the topic's route", rocketmq.ErrNoQueue, q)
+	return 0, fmt.Errorf("%w: queue %s is not in the topic's route", rocketmq.ErrNoQueue, q)
 }
 
-func (s *sending) selected(sel selector.QueueSelector, tb *table, avoid string) (rocketmq.Queue, ref, error) {
-	i, err := sel.Select(s.m, tb.queues, avoid)
+func (s *sending) selected(sel selector.QueueSelector) (int, error) {
+	i, err := sel.Select(s.m, s.tb.queues, s.avoid)
 	if err != nil {
-		return rocketmq.Queue{}, ref{}, fmt.Errorf("queue selector: %w", err)
+		return 0, fmt.Errorf("queue selector: %w", err)
 	}
-	if i < 0 || i >= len(tb.queues) {
-		return rocketmq.Queue{}, ref{}, fmt.Errorf("queue selector: index %d is outside of the %d queues", i, len(tb.queues))
+	if i < 0 || i >= len(s.tb.queues) {
+		return 0, fmt.Errorf("queue selector: index %d is outside of the %d queues", i, len(s.tb.queues))
 	}
-	return tb.queues[i], tb.refs[i], nil
+	return i, nil
 }
 
 // alone reports whether the next attempt most likely meets the same broker.
-func (s *sending) alone(tb *table, name string) bool {
-	if s.target.Fixed || s.m.ShardingKey != "" && s.target.Selector == nil && s.p.cfg.Selector == nil {
+func (s *sending) alone() bool {
+	if s.opts.Fixed || s.m.ShardingKey != "" && s.opts.Selector == nil && s.p.cfg.Selector == nil {
 		return true
 	}
-	for i := range tb.refs {
-		if tb.refs[i].broker.name != name {
+	for i := range s.tb.refs {
+		if s.tb.refs[i].broker.name != s.avoid {
 			return false
 		}
 	}
@@ -259,24 +318,19 @@ func pause(ctx context.Context, d time.Duration, deadline time.Time) error {
 	}
 }
 
-const sendOp = "SEND_MESSAGE_V2"
-
 // fail makes the error of a send.
 func (s *sending) fail(cause error) error {
 	return &rocketmq.SendError{Topic: s.m.Topic, Attempts: s.failed, Cause: cause}
 }
 
-// report tells the hooks how the send ended.
-func (s *sending) report(ctx context.Context, res Result, err error) {
+// report tells the hooks how the send of one message ended.
+func (s *sending) report(ctx context.Context, m *rocketmq.Message, id string, took time.Duration, err error) {
 	info := rocketmq.SendInfo{
-		Topic: s.m.Topic, MessageID: res.MessageID, Queue: s.last, Addr: s.lastAddr,
-		Bytes: len(s.m.Body), Attempts: len(s.failed), Took: time.Since(s.start), Err: err,
+		Topic: m.Topic, MessageID: id, Queue: s.last, Addr: s.r.addr,
+		Bytes: len(m.Body), Attempts: len(s.failed), Took: took, Err: err,
 	}
 	if err == nil {
 		info.Attempts++
-	}
-	if info.MessageID == "" {
-		info.MessageID = s.id
 	}
 	for _, h := range s.p.hooks {
 		h.OnSend(ctx, info)

@@ -49,7 +49,7 @@ const (
 	PropArriveTime           = "ARRIVE_TIME"
 	PropPushReplyTime        = "PUSH_REPLY_TIME"
 	PropCluster              = "CLUSTER"
-	PropMsgType              = "MSG_TYPE"
+	PropMsgType              = "MSG_TYPE" // MsgTypeReply for replies
 	PropPopCK                = "POP_CK"
 	PropPopCKOffset          = "POP_CK_OFFSET"
 	PropFirstPopTime         = "1ST_POP_TIME"
@@ -65,6 +65,9 @@ const (
 	PropDLQOriginMessageID   = "DLQ_ORIGIN_MESSAGE_ID"
 	PropCRC32                = "__CRC32#"
 )
+
+// MsgTypeReply is the message type of the answer to a request.
+const MsgTypeReply = "reply"
 
 // PropTransientPrefix begins the names of properties that are not stored.
 const PropTransientPrefix = "__RMQ.TRANSIENT."

@@ -1,0 +1,219 @@
+package send
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/bridge"
+	"github.com/gorocketmq/rocketmq/internal/remoting"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+	"github.com/gorocketmq/rocketmq/selector"
+)
+
+// maxBatch is what brokers allow for all records of a batch (maxMessageSize).
+const maxBatch = rocketmq.MaxBody
+
+// recordRoom is what a stored record has beside topic, body and the sender's
+// properties: its fixed fields, and the properties that the library and the
+// broker add.
+const recordRoom = 384
+
+// batchedSize is how much of a batch a message takes, as the broker will count.
+func batchedSize(m *rocketmq.Message) int {
+	n := recordRoom + len(m.Topic) + len(m.Body) + len(m.Tag) + len(m.ShardingKey)
+	for _, k := range m.Keys {
+		n += len(k) + 1
+	}
+	for k, v := range m.Properties {
+		n += len(k) + len(v) + 2
+	}
+	return n
+}
+
+// SendBatch sends messages of one topic with as few requests as they fit into,
+// and returns a result and an error for each. Faults of the messages are found
+// before anything is sent: then there are no results.
+func (p *Pipeline) SendBatch(ctx context.Context, ms []*rocketmq.Message, o Options) ([]Result, []error, error) {
+	if !p.gate.enter() {
+		return nil, nil, rocketmq.ErrClosed
+	}
+	defer p.gate.leave()
+	if err := checkBatch(ms); err != nil {
+		return nil, nil, err
+	}
+	groups, err := p.divide(ctx, ms, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	res, errs := make([]Result, len(ms)), make([]error, len(ms))
+	for _, g := range groups {
+		for len(g) > 0 {
+			n := fitting(ms, g)
+			p.sendPart(ctx, ms, g[:n], o, res, errs)
+			g = g[n:]
+		}
+	}
+	return res, errs, nil
+}
+
+// checkBatch refuses what brokers would.
+func checkBatch(ms []*rocketmq.Message) error {
+	bad := func(i int, err error) error {
+		return fmt.Errorf("message %d of the batch: %w", i, err)
+	}
+	if len(ms) == 0 {
+		return fmt.Errorf("%w: the batch is empty", rocketmq.ErrInvalidMessage)
+	}
+	for i, m := range ms {
+		if err := m.Validate(); err != nil {
+			return bad(i, err)
+		}
+		var why error
+		switch {
+		case m.Topic != ms[0].Topic:
+			why = fmt.Errorf("its topic is %q, that of the first is %q; a batch has one topic", m.Topic, ms[0].Topic)
+		case !m.Delay.IsZero():
+			why = errors.New("it is delayed; brokers take no delayed messages in a batch")
+		case !batchable(m):
+			why = fmt.Errorf("brokers take no messages for the topic %q in a batch", m.Topic)
+		case batchedSize(m) > maxBatch:
+			why = fmt.Errorf("%w: with its properties it is larger than the %d bytes of a batch", rocketmq.ErrTooLarge, maxBatch)
+		}
+		if why != nil {
+			return bad(i, fmt.Errorf("%w: %w", rocketmq.ErrInvalidMessage, why))
+		}
+	}
+	return nil
+}
+
+// divide splits a batch by where sharding keys want its messages, and returns
+// the indexes of each part. Without keys, or if the caller has chosen the
+// queue, there is one part.
+func (p *Pipeline) divide(ctx context.Context, ms []*rocketmq.Message, o Options) ([][]int, error) {
+	keyed := false
+	all := make([]int, len(ms))
+	for i, m := range ms {
+		all[i] = i
+		keyed = keyed || m.ShardingKey != ""
+	}
+	if !keyed || o.Fixed || o.Selector != nil || p.cfg.Selector != nil {
+		return [][]int{all}, nil
+	}
+	s := sending{p: p, m: ms[0]}
+	s.begin(ctx, time.Now())
+	if err := s.route(ctx); err != nil {
+		return nil, s.fail(err)
+	}
+	const none = -1 // without a key
+	at := map[int]int{}
+	var groups [][]int
+	for i, m := range ms {
+		way := none
+		if m.ShardingKey != "" {
+			way = selector.HashIndex(m.ShardingKey, len(s.tb.queues))
+		}
+		g, ok := at[way]
+		if !ok {
+			g = len(groups)
+			at[way], groups = g, append(groups, nil)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	return groups, nil
+}
+
+// fitting is how many of the messages fit into one request.
+func fitting(ms []*rocketmq.Message, part []int) int {
+	size := 0
+	for n, i := range part {
+		if size += batchedSize(ms[i]); size > maxBatch {
+			return n
+		}
+	}
+	return len(part)
+}
+
+// sendPart sends one request.
+func (p *Pipeline) sendPart(ctx context.Context, ms []*rocketmq.Message, part []int, o Options, res []Result, errs []error) {
+	s := sending{p: p, m: ms[part[0]], opts: o, batch: make([]*rocketmq.Message, len(part))}
+	for k, i := range part {
+		s.batch[k] = ms[i]
+	}
+	s.begin(ctx, time.Now())
+	a := p.attempts.Get().(*attempt)
+	stored, err := s.run(ctx, a)
+	var rs []Result
+	if stored {
+		rs = a.results(s.last, len(part))
+	}
+	for k, i := range part {
+		if errs[i] = err; rs != nil {
+			res[i] = rs[k]
+		}
+		s.ended(ctx, ms[i], a, res[i], err)
+	}
+	a.release()
+	p.attempts.Put(a)
+}
+
+// SendOneway hands one message to the connection of a broker; no answer tells
+// what becomes of it.
+func (p *Pipeline) SendOneway(ctx context.Context, m *rocketmq.Message, o Options) error {
+	if !p.gate.enter() {
+		return rocketmq.ErrClosed
+	}
+	defer p.gate.leave()
+	if err := m.Validate(); err != nil {
+		return err
+	}
+	s := sending{p: p, m: m, opts: o}
+	s.begin(ctx, time.Now())
+	a := p.attempts.Get().(*attempt)
+	err := s.oneway(ctx, a)
+	s.ended(ctx, m, a, Result{Queue: s.last}, err)
+	a.release()
+	p.attempts.Put(a)
+	return err
+}
+
+// oneway tries other brokers as long as nothing could be handed over.
+func (s *sending) oneway(ctx context.Context, a *attempt) error {
+	if ctx.Err() != nil {
+		return s.fail(context.Cause(ctx))
+	}
+	if err := s.route(ctx); err != nil {
+		return s.fail(err)
+	}
+	s.p.announce()
+	s.prepare(a)
+	a.flag = wire.FlagOneway
+	for {
+		if err := s.choose(); err != nil {
+			return s.fail(err)
+		}
+		err := s.handOver(ctx, a)
+		if err == nil {
+			return nil
+		}
+		if _, again, err := s.judge(ctx, a, err); !again {
+			return err
+		}
+	}
+}
+
+// handOver gives the request to a connection.
+func (s *sending) handOver(ctx context.Context, a *attempt) error {
+	if s.r.addr == "" {
+		return s.noMaster()
+	}
+	by := s.until()
+	c, err := s.p.rt.ConnBy(ctx, s.r.addr, by)
+	if err != nil {
+		return bridge.PublicError(err)
+	}
+	a.aim(&s.r)
+	return c.Oneway(a, by, remoting.Later)
+}
