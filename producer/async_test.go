@@ -253,8 +253,7 @@ func TestWindow(t *testing.T) {
 		p := c.producer(producer.WithInflight(3, 1<<20), producer.WithTimeout(time.Minute, 30*time.Second), producer.WithRetries(0))
 		_, err := p.Send(t.Context(), message("orders")) // route and connection are there
 		require.NoError(t, err)
-		hold := make(chan struct{})
-		b.on(wire.ReqSendMessageV2, func(q *remoting.Request) { <-hold; b.store(q, 0, "") })
+		waiting := b.hold()
 		o := newOutcomes()
 		for i := range 3 {
 			p.SendAsync(t.Context(), message("orders"), o.done(i))
@@ -275,7 +274,9 @@ func TestWindow(t *testing.T) {
 		go p.SendAsync(t.Context(), message("orders"), o.done(5))
 		synctest.Wait()
 		require.Equal(t, 2, o.seen(), "it waits")
-		close(hold)
+		for range 4 {
+			stored(<-waiting)
+		}
 		require.NoError(t, p.Close(t.Context()))
 		require.Len(t, o.once(t, 6), 2)
 	})
@@ -307,36 +308,33 @@ func TestWindowBoundsMemory(t *testing.T) {
 	p := c.producer(producer.WithInflight(1<<20, limit), producer.WithTimeout(30*time.Second, 20*time.Second), producer.WithCompression(producer.NoCompression, 0, 0))
 	_, err := p.Send(t.Context(), message("orders"))
 	require.NoError(t, err)
+	// The broker reads everything and answers when it is told to.
 	hold := make(chan struct{})
-	var held atomic.Int32
-	b.on(wire.ReqSendMessageV2, func(q *remoting.Request) {
-		if held.Add(1) == 1 {
-			<-hold
-		}
-		b.answerEmpty(q)
-	})
+	answer := sync.OnceFunc(func() { close(hold) })
+	defer answer()
+	var late sync.WaitGroup
+	defer late.Wait()
 	before, goroutines := heap(), runtime.NumGoroutine()
-	sent := make(chan struct{})
-	var called atomic.Int32
-	const n = 6000 // three times the window
-	go func() {
-		defer close(sent)
+	waiting := b.hold()
+	var returned, called atomic.Int32
+	const n, inside = 6000, limit / (3500 + 512)
+	late.Go(func() {
 		for range n {
 			p.SendAsync(context.Background(), &rocketmq.Message{Topic: "orders", Body: make([]byte, 3500)}, func(producer.Result, error) { called.Add(1) })
+			returned.Add(1)
 		}
-	}()
-	for held.Load() == 0 {
-		runtime.Gosched()
-	}
-	require.Eventually(t, func() bool {
-		now := heap()
-		runtime.Gosched()
-		return heap() == now // the sender is stuck
-	}, 20*time.Second, 10*time.Millisecond)
-	require.Less(t, heap()-before, uint64(4*limit), "messages, their frames, and the other end of the pipe")
-	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+3)
-	close(hold)
-	<-sent
+	})
+	require.Eventually(t, func() bool { return returned.Load() == inside && len(waiting) == inside }, 20*time.Second, time.Millisecond)
+	require.Less(t, heap()-before, uint64(2*limit+8<<20), "messages, and the list of those who wait")
+	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+4)
+	late.Go(func() {
+		<-hold
+		for range n {
+			stored(<-waiting)
+		}
+	})
+	answer()
+	late.Wait()
 	require.NoError(t, p.Close(t.Context()))
 	require.Equal(t, int32(n), called.Load())
 }
@@ -346,11 +344,6 @@ func heap() uint64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse
-}
-
-// answerEmpty answers a send without keeping it.
-func (s *server) answerEmpty(q *remoting.Request) {
-	q.Reply(wire.RespSuccess, "", &wire.SendResponse{OffsetMsgID: []byte("X"), TraceOn: true}, nil)
 }
 
 func TestCallbackPanics(t *testing.T) {
@@ -422,8 +415,7 @@ func TestFlush(t *testing.T) {
 		b := c.broker("b1:0")
 		p := c.producer(producer.WithTimeout(time.Minute, 30*time.Second))
 		require.NoError(t, p.Flush(t.Context()))
-		release := make(chan struct{})
-		b.on(wire.ReqSendMessageV2, func(q *remoting.Request) { <-release; b.store(q, 0, "") })
+		waiting := b.hold()
 		o := newOutcomes()
 		p.SendAsync(t.Context(), message("orders"), o.done(0))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -434,12 +426,12 @@ func TestFlush(t *testing.T) {
 		synctest.Wait()
 		p.SendAsync(t.Context(), message("orders"), o.done(1))
 		require.Empty(t, flushed)
-		release <- struct{}{}
+		stored(<-waiting)
 		synctest.Wait()
 		require.NoError(t, <-flushed)
 		require.Equal(t, 1, o.seen())
 		assert.NoError(t, o.errs[0])
-		close(release)
+		stored(<-waiting)
 		require.NoError(t, p.Close(t.Context()))
 		require.Empty(t, o.once(t, 2))
 	})

@@ -28,7 +28,8 @@ type async struct {
 	begun bool // an attempt was made, its outcome is in a
 	done  func(Result, error)
 	bytes int // of the window
-	lap   uint8
+	lap   *lap
+	late  bool // it came after Close
 
 	members []*async
 
@@ -48,7 +49,7 @@ func (p *Pipeline) SendAsync(ctx context.Context, m *rocketmq.Message, o Options
 	x.ctx, x.m, x.opts, x.done = ctx, m, o, done
 	x.lap = p.under.enter()
 	if !p.gate.enter() {
-		x.lap |= outside
+		x.late = true
 		x.end(rocketmq.ErrClosed)
 		return
 	}
@@ -72,7 +73,7 @@ func (p *Pipeline) SendAsync(ctx context.Context, m *rocketmq.Message, o Options
 // Refuse has done called with an error, as for a send that could not begin.
 func (p *Pipeline) Refuse(done func(Result, error), err error) {
 	x := p.asyncs.Get().(*async)
-	x.done, x.lap = done, p.under.enter()|outside
+	x.done, x.lap, x.late = done, p.under.enter(), true
 	x.end(err)
 }
 
@@ -222,17 +223,14 @@ func (x *async) finish(a *attempt, res Result, err error) {
 		p.window.leave(x.bytes)
 	}
 	x.ended(x.ctx, x.m, a, res, err)
-	done, lap := x.done, x.lap
+	done, lap, late := x.done, x.lap, x.late
 	x.drop()
 	p.call(done, res, err)
-	if lap&outside == 0 {
+	if !late {
 		p.gate.leave()
 	}
-	p.under.leave(lap &^ outside)
+	p.under.leave(lap)
 }
-
-// outside marks an async that came after Close.
-const outside = 1 << 7
 
 // call runs a callback. A panic in it is the user's to see, but not at the cost
 // of all other sends.

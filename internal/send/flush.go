@@ -5,68 +5,60 @@ import (
 	"sync"
 )
 
-// laps count the asynchronous sends under way, those of the present lap and
-// those of the one before, so that a flush waits for what came before it and
+// laps count the asynchronous sends under way. Every flush begins a new lap and
+// waits for the one before and all earlier ones: for what came before it, and
 // not for what keeps coming.
 type laps struct {
-	turn chan struct{} // one slot: whoever flushes has it
-
-	mu    sync.Mutex // guards all below
-	lap   uint8      // 0 or 1
-	n     [2]int
-	empty chan struct{} // closed when the lap before has ended; nil: nobody waits
+	mu  sync.Mutex // guards all below, and the laps
+	now *lap
 }
 
-func (l *laps) init() { l.turn = make(chan struct{}, 1) }
-
-func (l *laps) enter() uint8 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.n[l.lap]++
-	return l.lap
+type lap struct {
+	n     int  // under way
+	first bool // all earlier laps have ended
+	next  *lap // nil: more can still come
+	ended chan struct{}
 }
 
-func (l *laps) leave(lap uint8) {
+func (l *laps) init() { l.now = &lap{first: true, ended: make(chan struct{})} }
+
+func (l *laps) enter() *lap {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.n[lap]--; l.n[lap] == 0 && lap != l.lap && l.empty != nil {
-		close(l.empty)
-		l.empty = nil
+	l.now.n++
+	return l.now
+}
+
+func (l *laps) leave(x *lap) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x.n--
+	x.settle()
+}
+
+// settle ends laps that are over; mu is held.
+func (x *lap) settle() {
+	for x.first && x.n == 0 && x.next != nil {
+		close(x.ended)
+		x = x.next
+		x.first = true
 	}
 }
 
 // wait returns when all that had entered before it has left.
 func (l *laps) wait(ctx context.Context) error {
-	select {
-	case l.turn <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-l.turn }()
-	// An earlier wait may have been given up.
-	if err := l.past(ctx); err != nil {
-		return err
-	}
 	l.mu.Lock()
-	l.lap = 1 - l.lap
-	l.mu.Unlock()
-	return l.past(ctx)
-}
-
-// past waits for the lap before.
-func (l *laps) past(ctx context.Context) error {
-	l.mu.Lock()
-	if l.n[1-l.lap] == 0 {
+	x := l.now
+	if x.first && x.n == 0 {
 		l.mu.Unlock()
 		return nil
 	}
-	if l.empty == nil {
-		l.empty = make(chan struct{})
-	}
-	empty := l.empty
+	l.now = &lap{ended: make(chan struct{})}
+	x.next = l.now
+	x.settle()
 	l.mu.Unlock()
 	select {
-	case <-empty:
+	case <-x.ended:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -44,7 +44,7 @@ func (r *relay) add(x *async) {
 	}
 	r.mu.Unlock()
 	if start && !r.g.Go(r.run) {
-		r.late.Go(r.run)
+		r.late.Go(func(context.Context) { r.run(r.g.Context()) })
 	}
 }
 
