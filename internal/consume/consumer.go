@@ -11,6 +11,7 @@ import (
 	"github.com/gorocketmq/rocketmq"
 	"github.com/gorocketmq/rocketmq/internal/client"
 	"github.com/gorocketmq/rocketmq/internal/filter"
+	"github.com/gorocketmq/rocketmq/internal/inflate"
 	"github.com/gorocketmq/rocketmq/internal/pool"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
 	"github.com/gorocketmq/rocketmq/internal/run"
@@ -55,7 +56,7 @@ type Consumer struct {
 	head      wire.Head
 	topics    []*topic // subscriptions in order, then the retry topic
 
-	inflate inflater
+	inflate inflate.Inflater
 	timers  *timers
 	settler *settler
 

@@ -245,7 +245,7 @@ func (d *dispatcher) prepare(w *work, from, to int) error {
 		if m.sysFlag&wire.SysCompressed == 0 {
 			continue
 		}
-		body, err := d.c.inflate.inflate(w.views[i].Body, m.sysFlag)
+		body, err := d.c.inflate.Inflate(w.views[i].Body, m.sysFlag)
 		if err != nil {
 			return fmt.Errorf("message %s: %w", w.views[i].ID, err)
 		}

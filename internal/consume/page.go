@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/view"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
@@ -113,30 +113,10 @@ func (d *decoder) message(r *wire.Record) {
 	p := d.p
 	p.views = append(p.views, rocketmq.MessageView{})
 	v := &p.views[len(p.views)-1]
-	props := text(r.Properties)
-	v.Properties = rocketmq.Properties(props)
 	v.Topic = d.q.key.Topic
-	prepared := false
-	for props != "" {
-		var name, value string
-		name, value, props = cutProperty(props)
-		if value == "" {
-			continue
-		}
-		switch name {
-		case wire.PropUniqKey:
-			v.ID = value
-		case wire.PropTags:
-			v.Tag = value
-		case wire.PropKeys:
-			v.Keys = d.split(value)
-		case wire.PropShardingKey:
-			v.ShardingKey = value
-		case wire.PropRetryTopic:
-			v.Topic = d.topicOf(value)
-		case wire.PropTranMsg:
-			prepared = value == "true"
-		}
+	history := view.Properties(v, text(r.Properties), &d.keys)
+	if history.RetryTopic != "" {
+		v.Topic = d.topicOf(history.RetryTopic)
 	}
 	if !d.keep(v.Tag) {
 		p.views = p.views[:len(p.views)-1]
@@ -148,7 +128,7 @@ func (d *decoder) message(r *wire.Record) {
 	if v.ID == "" {
 		v.ID = v.OffsetID
 	}
-	if prepared {
+	if history.Prepared {
 		v.TransactionID = v.ID
 	}
 	v.Body = r.Body
@@ -158,35 +138,6 @@ func (d *decoder) message(r *wire.Record) {
 	v.BornHost, v.StoreHost = r.BornHost, r.StoreHost
 	v.Attempt = int(r.ReconsumeTimes) + 1
 	p.meta = append(p.meta, meta{logOffset: r.PhyOffset, size: r.Size, sysFlag: r.SysFlag})
-}
-
-// cutProperty takes the first property off s: name 0x01 value 0x02.
-func cutProperty(s string) (name, value, rest string) {
-	end := strings.IndexByte(s, 2)
-	entry := s
-	if end >= 0 {
-		entry, rest = s[:end], s[end+1:]
-	}
-	if i := strings.IndexByte(entry, 1); i > 0 {
-		return entry[:i], entry[i+1:], rest
-	}
-	return "", "", rest
-}
-
-// split cuts the keys of a message, all in one arena.
-func (d *decoder) split(s string) []string {
-	at := len(d.keys)
-	for s != "" {
-		i := strings.IndexByte(s, ' ')
-		if i < 0 {
-			i = len(s)
-		}
-		if i > 0 {
-			d.keys = append(d.keys, s[:i])
-		}
-		s = s[min(i+1, len(s)):]
-	}
-	return d.keys[at:len(d.keys):len(d.keys)]
 }
 
 // page finishes the page once all its messages are in place and will not move

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/inflate"
 )
 
 // Views decodes stored messages of one queue, as the body of a pull response
@@ -13,9 +14,9 @@ import (
 // without consuming them.
 func Views(q rocketmq.Queue, body []byte) ([]*rocketmq.MessageView, error) {
 	p, _, err := decodePage(&queue{key: q}, body, 0, func(topic string) string { return topic }, func(string) bool { return true })
-	var f inflater
+	var f inflate.Inflater
 	for i, v := range p.ptrs {
-		b, ferr := f.inflate(v.Body, p.meta[i].sysFlag)
+		b, ferr := f.Inflate(v.Body, p.meta[i].sysFlag)
 		if ferr != nil {
 			return p.ptrs[:i], fmt.Errorf("message %s: %w", v.ID, ferr)
 		}

@@ -1,4 +1,4 @@
-package consume
+package inflate
 
 import (
 	"bytes"
@@ -43,7 +43,7 @@ var kinds = map[string]int32{
 }
 
 func TestInflateEveryKind(t *testing.T) {
-	var f inflater
+	var f Inflater
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +52,7 @@ func TestInflateEveryKind(t *testing.T) {
 				wg.Go(func() {
 					for _, n := range []int{0, 1, 5000, 1 << 17} {
 						want := []byte(strings.Repeat("abc", n/3+1))[:n]
-						got, err := f.inflate(deflate(t, kind, want), wire.SysCompressed|kind)
+						got, err := f.Inflate(deflate(t, kind, want), wire.SysCompressed|kind)
 						if err != nil || !bytes.Equal(want, got) {
 							t.Errorf("%d bytes: got %d, %v", n, len(got), err)
 						}
@@ -65,35 +65,35 @@ func TestInflateEveryKind(t *testing.T) {
 }
 
 func TestInflateFaults(t *testing.T) {
-	var f inflater
+	var f Inflater
 	plain := []byte("plain")
-	got, err := f.inflate(plain, 0)
+	got, err := f.Inflate(plain, 0)
 	require.NoError(t, err)
 	require.Equal(t, plain, got)
 	for name, kind := range kinds {
 		for range 3 { // a reader that has failed is used again
-			_, err = f.inflate([]byte("nonsense that is no compressed body"), wire.SysCompressed|kind)
+			_, err = f.Inflate([]byte("nonsense that is no compressed body"), wire.SysCompressed|kind)
 			require.Error(t, err, name)
 			whole := deflate(t, kind, randomBytes(10000))
-			_, err = f.inflate(whole[:len(whole)/2], wire.SysCompressed|kind)
+			_, err = f.Inflate(whole[:len(whole)/2], wire.SysCompressed|kind)
 			require.Error(t, err, name)
-			got, err = f.inflate(whole, wire.SysCompressed|kind)
+			got, err = f.Inflate(whole, wire.SysCompressed|kind)
 			require.NoError(t, err, name)
 			require.Len(t, got, 10000)
 		}
 	}
-	_, err = f.inflate(plain, wire.SysCompressed|0x400)
+	_, err = f.Inflate(plain, wire.SysCompressed|0x400)
 	require.ErrorContains(t, err, "unknown compression type")
 }
 
 // A small body must not be able to fill the memory.
 func TestInflateIsBounded(t *testing.T) {
-	f := inflater{limit: 1 << 20}
+	f := Inflater{limit: 1 << 20}
 	bomb := make([]byte, f.limit+1)
 	for _, kind := range []int32{wire.SysCompressionZLIB, wire.SysCompressionLZ4, wire.SysCompressionZSTD} {
-		_, err := f.inflate(deflate(t, kind, bomb), wire.SysCompressed|kind)
+		_, err := f.Inflate(deflate(t, kind, bomb), wire.SysCompressed|kind)
 		require.ErrorContains(t, err, "larger than 1048576 bytes")
-		out, err := f.inflate(deflate(t, kind, bomb[1:]), wire.SysCompressed|kind)
+		out, err := f.Inflate(deflate(t, kind, bomb[1:]), wire.SysCompressed|kind)
 		require.NoError(t, err)
 		require.Len(t, out, f.limit)
 	}
@@ -113,8 +113,8 @@ func FuzzInflate(f *testing.F) {
 		f.Add(deflate(f, kind, []byte("hello hello hello")), wire.SysCompressed|kind)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, flag int32) {
-		i := inflater{limit: 1 << 16}
-		out, err := i.inflate(b, flag)
+		i := Inflater{limit: 1 << 16}
+		out, err := i.Inflate(b, flag)
 		if err == nil && len(out) > i.limit && flag&wire.SysCompressed != 0 {
 			t.Fatalf("%d bytes came out", len(out))
 		}

@@ -1,4 +1,6 @@
-package consume
+// Package inflate undoes the compression of message bodies: zlib, lz4 and zstd,
+// as the bits of a message's sysFlag say.
+package inflate
 
 import (
 	"bytes"
@@ -18,16 +20,18 @@ import (
 // clients send by default.
 const maxInflated = 64 << 20
 
-// inflater undoes the compression of bodies. The readers are kept for reuse,
-// since making one costs far more than a small body.
-type inflater struct {
+// Inflater undoes the compression of bodies. The zero value is ready, and safe
+// for concurrent use. The readers are kept for reuse, since making one costs far
+// more than a small body.
+type Inflater struct {
 	limit           int // of the content; 0 is maxInflated
 	zlib, lz4, zstd sync.Pool
 }
 
-// inflate returns the content of a body by the compression bits of its message.
-// No bits at all is zlib, as older clients have it.
-func (f *inflater) inflate(body []byte, sysFlag int32) ([]byte, error) {
+// Inflate returns the content of a body by the compression bits of its message:
+// the body itself if it is not compressed. No bits for the type is zlib, as older
+// clients have it. Content of more than 64 MiB is an error.
+func (f *Inflater) Inflate(body []byte, sysFlag int32) ([]byte, error) {
 	if sysFlag&wire.SysCompressed == 0 {
 		return body, nil
 	}
