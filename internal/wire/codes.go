@@ -79,6 +79,7 @@ const (
 	ReqGetTopicConfig                   int32 = 351    // GET_TOPIC_CONFIG
 	ReqGetSubscriptiongroupConfig       int32 = 352    // GET_SUBSCRIPTIONGROUP_CONFIG
 	ReqLitePullMessage                  int32 = 361    // LITE_PULL_MESSAGE
+	ReqRecallMessage                    int32 = 370    // RECALL_MESSAGE
 	ReqGetBrokerMemberGroup             int32 = 901    // GET_BROKER_MEMBER_GROUP
 	ReqBrokerHeartbeat                  int32 = 904    // BROKER_HEARTBEAT
 	ReqPopMessage                       int32 = 200050 // POP_MESSAGE
@@ -291,6 +292,8 @@ func RequestName(code int32) string {
 		return "GET_SUBSCRIPTIONGROUP_CONFIG"
 	case ReqLitePullMessage:
 		return "LITE_PULL_MESSAGE"
+	case ReqRecallMessage:
+		return "RECALL_MESSAGE"
 	case ReqGetBrokerMemberGroup:
 		return "GET_BROKER_MEMBER_GROUP"
 	case ReqBrokerHeartbeat:

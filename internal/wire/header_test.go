@@ -76,6 +76,7 @@ var requestHeaders = map[int32]func() header{
 	ReqGetProducerConnectionList:       func() header { return &ProducerGroupRequest{} },
 	ReqDeleteSubscriptiongroup:         func() header { return &DeleteGroupRequest{} },
 	ReqGetSubscriptiongroupConfig:      func() header { return &SubscriptionGroupRequest{} },
+	ReqRecallMessage:                   func() header { return &RecallRequest{} },
 }
 
 var responseHeaders = map[int32]func() header{
@@ -99,6 +100,7 @@ var responseHeaders = map[int32]func() header{
 	ReqAddWritePermOfBroker:    func() header { return &AddWritePermResponse{} },
 	ReqGetKVConfig:             func() header { return &KVResponse{} },
 	ReqGetBrokerConfig:         func() header { return &BrokerConfigResponse{} },
+	ReqRecallMessage:           func() header { return &RecallResponse{} },
 }
 
 // passedOver are fields that mean nothing to us: hooks, namespaces, static

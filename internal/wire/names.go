@@ -52,6 +52,9 @@ func DLQTopic(group string) string { return DLQPrefix + group }
 // ReplyTopic is the topic of a cluster's reply messages.
 func ReplyTopic(cluster string) string { return cluster + replySuffix }
 
+// IsReplyTopic tells whether topic is named like the reply topic of a cluster.
+func IsReplyTopic(topic string) bool { return strings.HasSuffix(topic, replySuffix) }
+
 // IsRetryTopic tells whether topic is the retry topic of some group.
 func IsRetryTopic(topic string) bool { return strings.HasPrefix(topic, RetryPrefix) }
 

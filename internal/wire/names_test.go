@@ -14,6 +14,8 @@ func TestGoldenGroupTopics(t *testing.T) {
 		require.Equal(t, v.text("dlq"), DLQTopic(g))
 		require.Equal(t, v.text("reply_topic_of_cluster"), ReplyTopic(g))
 		require.Equal(t, v["system_group"], IsSystemGroup(g), g)
+		require.True(t, IsReplyTopic(ReplyTopic(g)))
+		require.False(t, IsReplyTopic(RetryTopic(g)))
 		require.True(t, IsRetryTopic(RetryTopic(g)))
 		require.True(t, IsDLQTopic(DLQTopic(g)))
 		require.Equal(t, g, GroupOfRetryTopic(RetryTopic(g)))
