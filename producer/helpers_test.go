@@ -36,11 +36,12 @@ type server struct {
 	addr string
 	srv  *remoting.Server
 
-	mu    sync.Mutex // guards all below
-	h     map[int32]remoting.Handler
-	asked map[int32]int
-	conns []*remoting.Conn
-	sent  []sent // by send requests
+	mu      sync.Mutex // guards all below
+	h       map[int32]remoting.Handler
+	asked   map[int32]int
+	conns   []*remoting.Conn
+	sent    []sent // by send requests
+	batches int
 }
 
 // sent is one send request.
@@ -50,6 +51,8 @@ type sent struct {
 	props     map[string]string
 	head      wire.SendRequest
 	body      string
+	flag      int32
+	code      int32
 }
 
 func newCluster(t testing.TB) *cluster {
@@ -161,7 +164,7 @@ func (s *server) store(q *remoting.Request, code int32, remark string) {
 	s.mu.Lock()
 	s.sent = append(s.sent, sent{
 		queue: h.QueueID, topic: string(h.Topic), id: h.Properties.Text(wire.PropUniqKey),
-		props: h.Properties.Map(), head: h, body: string(f.Body),
+		props: h.Properties.Map(), head: h, body: string(f.Body), flag: f.Flag, code: f.Code,
 	})
 	n := int64(len(s.sent))
 	s.mu.Unlock()
@@ -172,6 +175,43 @@ func (s *server) store(q *remoting.Request, code int32, remark string) {
 	default:
 		q.Reply(code, remark, nil, nil)
 	}
+}
+
+// answerBatches makes the broker store batches: got lists their messages.
+func (s *server) answerBatches(code int32) {
+	s.on(wire.ReqSendBatchMessage, func(q *remoting.Request) {
+		var h wire.SendRequest
+		f := q.Frame().Clone()
+		if err := h.DecodeExt(f); err != nil || !h.Batch {
+			q.Reply(wire.RespInvalidParameter, "no batch", nil, nil)
+			return
+		}
+		var ids []byte
+		s.mu.Lock()
+		s.batches++
+		first := int64(len(s.sent))
+		it := wire.Batch(f.Body)
+		for n := first; ; n++ {
+			item, ok, err := it.Next()
+			if err != nil || !ok {
+				break
+			}
+			s.sent = append(s.sent, sent{
+				queue: h.QueueID, topic: string(h.Topic), id: item.Properties.Text(wire.PropUniqKey),
+				props: item.Properties.Map(), head: h, body: string(item.Body), code: f.Code,
+			})
+			if n > first {
+				ids = append(ids, ',')
+			}
+			ids = wire.AppendOffsetMsgID(ids, netip.MustParseAddrPort("10.0.0.1:10911"), n)
+		}
+		s.mu.Unlock()
+		if code != wire.RespSuccess {
+			q.Reply(code, "no", nil, nil)
+			return
+		}
+		q.Reply(code, "", &wire.SendResponse{OffsetMsgID: ids, QueueID: h.QueueID, QueueOffset: first, TraceOn: true}, nil)
+	})
 }
 
 // hold makes the broker keep its answers to itself; stored gives one out.
@@ -219,3 +259,10 @@ func message(topic string) *rocketmq.Message {
 
 // textLogger writes to b, which may be read when all is closed.
 func textLogger(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+
+const (
+	tenSeconds = 10 * time.Second
+	tick       = time.Millisecond
+)
+
+func ap(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
