@@ -27,9 +27,20 @@ type broker struct {
 	names   *process // the name server's process, if it has one of its own
 }
 
-// startBroker starts rmqbroker and makes the topic.
-func startBroker(ctx context.Context, s settings) (*broker, error) {
-	b, err := launchOurs(ctx, s, "")
+// Kinds of brokers that clients are compared on.
+const (
+	onNull = "null"
+	onOurs = "rmqbroker"
+)
+
+// startBroker starts a broker for a workload and makes the topic. A consumer's
+// topic has the messages on a null broker, and is to be filled on others.
+func startBroker(ctx context.Context, s settings, kind string, w workload) (b *broker, err error) {
+	if kind == onNull {
+		b, err = launchNull(ctx, s, w)
+	} else {
+		b, err = launchOurs(ctx, s, "")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +64,27 @@ func launchOurs(ctx context.Context, s settings, conf string) (*broker, error) {
 		err = b.run(exec.CommandContext(ctx, s.rmqbroker, "-namesrv-listen", b.namesrv, "-listen", b.addr,
 			"-store", filepath.Join(b.dir, "store"), "-c", file), "rmqbroker ready")
 	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(b.dir))
+	}
+	return b, nil
+}
+
+// launchNull starts the null broker, which is this program.
+func launchNull(ctx context.Context, s settings, w workload) (*broker, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBroker(s)
+	if err != nil {
+		return nil, err
+	}
+	count := 0
+	if w.Op == "consume" {
+		count = w.count(s, onNull)
+	}
+	err = b.run(exec.CommandContext(ctx, self, "null", b.namesrv, b.addr, strconv.Itoa(count), strconv.Itoa(w.Body)), "null broker ready")
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(b.dir))
 	}

@@ -14,10 +14,18 @@ import (
 
 // A driver makes one client do the work.
 type driver interface {
-	// startSender makes the client ready to send to the topic.
-	startSender(nameServer, group string) error
+	// startSender makes the client ready to send to the topic. At most so many
+	// asynchronous sends will be under way.
+	startSender(nameServer, group string, inflight int) error
 	// send sends one message and waits for the acknowledgement.
 	send(ctx context.Context, body []byte) error
+	// async sends one message and calls done with the outcome. It waits while
+	// as many as allowed are under way.
+	async(ctx context.Context, body []byte, done func(error))
+	// oneway sends one message without acknowledgement.
+	oneway(ctx context.Context, body []byte) error
+	// batch sends n messages at once and waits for the acknowledgement.
+	batch(ctx context.Context, body []byte, n int) error
 	// startConsumer consumes the topic from its first message with the group,
 	// workers handlers at a time; each message is given to got.
 	startConsumer(nameServer, group string, workers int, got func(body []byte)) error
@@ -45,7 +53,7 @@ func loadMain(args []string) error {
 	var p point
 	var err error
 	switch j.Work.Op {
-	case "send":
+	case "send", "batch", "oneway", "async":
 		p, err = loadSend(d, j)
 	case "paced":
 		p, err = loadPaced(d, j)
@@ -73,50 +81,101 @@ func body(size int) []byte {
 // loadSend sends from each worker until the window is over, or Count messages
 // if that is set.
 func loadSend(d driver, j job) (p point, err error) {
-	if err := d.startSender(j.NameServer, j.Group); err != nil {
+	ctx := context.Background()
+	if err := d.startSender(j.NameServer, j.Group, j.Work.Inflight); err != nil {
 		return p, err
 	}
 	b := body(j.Work.Body)
-	var acked, begun atomic.Int64
 	// One message ahead of the workers: the official client loses sends that
 	// start together before it knows the topic, which is not what is compared.
-	if err := d.send(context.Background(), b); err != nil {
+	if err := d.send(ctx, b); err != nil {
 		return p, fmt.Errorf("first message: %w", err)
 	}
-	acked.Add(1)
-	begun.Add(1)
-	var failure atomic.Pointer[error]
-	var stopped atomic.Bool
+	var l sendLoad
+	l.sent.Add(1)
+	l.acked.Add(1)
+	count := l.acked.Load
+	var unread error // of the broker's offsets
+	if j.Work.Op == "oneway" {
+		at := &broker{addr: j.Broker}
+		count = func() int64 {
+			n, err := at.stored()
+			unread = errors.Join(unread, err)
+			return n
+		}
+	}
 	var wg sync.WaitGroup
 	for range j.Work.Workers {
-		wg.Go(func() {
-			for !stopped.Load() {
-				if j.Work.Count > 0 && begun.Add(1) > int64(j.Work.Count) {
-					return
-				}
-				if err := d.send(context.Background(), b); err != nil {
-					failure.CompareAndSwap(nil, &err)
-					stopped.Store(true)
-					return
-				}
-				acked.Add(1)
-			}
-		})
+		wg.Go(func() { l.work(ctx, d, j.Work, b) })
 	}
 	if j.Work.Count == 0 {
 		time.Sleep(j.Warmup)
-		from := take(acked.Load(), j.BrokerPID)
+		sent, from := l.sent.Load(), take(count(), j.BrokerPID)
 		time.Sleep(j.Window)
-		to := take(acked.Load(), j.BrokerPID)
+		to := take(count(), j.BrokerPID)
 		p = between(from, to)
-		stopped.Store(true)
+		if j.Work.Op == "oneway" {
+			p.Calls = float64(l.sent.Load()-sent) / to.at.Sub(from.at).Seconds()
+		}
+		l.stopped.Store(true)
 	}
 	wg.Wait()
-	p.Total = acked.Load()
-	if e := failure.Load(); e != nil {
-		return p, fmt.Errorf("after %d messages: %w", p.Total, *e)
+	p.Total = l.sent.Load()
+	// What is under way arrives: callbacks, or one-way messages at the broker.
+	for end := time.Now().Add(20 * time.Second); l.failure.Load() == nil && count() != p.Total; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			l.failed(fmt.Errorf("%d of %d messages have arrived in 20 s", count(), p.Total))
+		}
+	}
+	if e := l.failure.Load(); e != nil {
+		return p, fmt.Errorf("after %d messages: %w", l.acked.Load(), *e)
+	}
+	if unread != nil {
+		return p, unread
 	}
 	return p, d.stop()
+}
+
+// sendLoad is what the workers of a sender share.
+type sendLoad struct {
+	sent, acked atomic.Int64 // messages; one-way ones are never acked
+	stopped     atomic.Bool
+	failure     atomic.Pointer[error]
+}
+
+func (l *sendLoad) failed(err error) {
+	l.failure.CompareAndSwap(nil, &err)
+	l.stopped.Store(true)
+}
+
+// work is one worker.
+func (l *sendLoad) work(ctx context.Context, d driver, w workload, b []byte) {
+	n := int64(max(1, w.Batch))
+	acked := func(err error) {
+		if err != nil {
+			l.failed(err)
+			return
+		}
+		l.acked.Add(n)
+	}
+	for !l.stopped.Load() {
+		if sent := l.sent.Add(n); w.Count > 0 && sent > int64(w.Count) {
+			l.sent.Add(-n)
+			return
+		}
+		switch w.Op {
+		case "async":
+			d.async(ctx, b, acked)
+		case "batch":
+			acked(d.batch(ctx, b, w.Batch))
+		case "oneway":
+			if err := d.oneway(ctx, b); err != nil {
+				l.failed(err)
+			}
+		default:
+			acked(d.send(ctx, b))
+		}
+	}
 }
 
 // loadConsume reads Count messages. The first tenth is the warm-up.
@@ -167,6 +226,7 @@ type sample struct {
 	count           int64
 	cpu, broker     time.Duration
 	mallocs, bytes  uint64
+	reads, writes   float64
 	stolen, machine float64
 }
 
@@ -174,6 +234,7 @@ func take(count int64, brokerPID int) sample {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	s := sample{count: count, mallocs: m.Mallocs, bytes: m.TotalAlloc, cpu: ownCPU(), broker: processCPU(brokerPID)}
+	s.reads, s.writes = socketCalls()
 	s.stolen, s.machine = stolenTime()
 	s.at = time.Now()
 	return s
@@ -187,6 +248,8 @@ func between(from, to sample) point {
 		BrokerCPU: float64((to.broker - from.broker).Microseconds()) / n,
 		Allocs:    float64(to.mallocs-from.mallocs) / n,
 		Bytes:     float64(to.bytes-from.bytes) / n,
+		Writes:    (to.writes - from.writes) / n,
+		Reads:     (to.reads - from.reads) / n,
 		Stolen:    100 * (to.stolen - from.stolen) / max(1, to.machine-from.machine),
 	}
 }

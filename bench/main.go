@@ -50,20 +50,26 @@ type settings struct {
 	rounds    int
 	preload   int
 	only      string
+	on        []string
+	stolen    float64 // percent of the machine's time that its host may take
 	jsonFile  string
 	idle      time.Duration
 	java      javaSettings
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "load" { // one point, in a process of its own
-		if err := loadMain(os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, "mqbench load:", err)
-			os.Exit(1)
+	if len(os.Args) > 1 {
+		// One point's load or null broker, in a process of its own.
+		if part := map[string]func([]string) error{"load": loadMain, "null": nullMain}[os.Args[1]]; part != nil {
+			if err := part(os.Args[2:]); err != nil {
+				fmt.Fprintf(os.Stderr, "mqbench %s: %v\n", os.Args[1], err)
+				os.Exit(1)
+			}
+			return
 		}
-		return
 	}
 	var s settings
+	on := flag.String("on", onNull+","+onOurs, "the kinds of brokers to compare the clients on, comma-separated")
 	flag.StringVar(&s.rmqbroker, "rmqbroker", "", "the rmqbroker binary to load (needed)")
 	flag.StringVar(&s.dir, "dir", os.TempDir(), "where brokers keep their data")
 	flag.DurationVar(&s.window, "window", 2500*time.Millisecond, "measured time of a sender")
@@ -71,6 +77,7 @@ func main() {
 	flag.IntVar(&s.rounds, "rounds", 5, "rounds of each workload")
 	flag.IntVar(&s.preload, "preload", 200_000, "messages a consumer finds")
 	flag.StringVar(&s.only, "only", "", "comma-separated parts of workload names")
+	flag.Float64Var(&s.stolen, "stolen", 3, "repeat a round in which the host took more than so many percent of the machine's time")
 	flag.StringVar(&s.jsonFile, "json", "", "also write every point to this file")
 	versions := flag.String("apache", "", "compare brokers instead: ours with Apache's of these versions, comma-separated (see make bench-java)")
 	flag.StringVar(&s.java.interop, "interop", "", "with -apache: the repository's directory interop")
@@ -80,6 +87,7 @@ func main() {
 	flag.IntVar(&s.java.warmMin, "javawarmcount", 300_000, "with -apache: least messages of warming up")
 	flag.DurationVar(&s.idle, "idle", 3*time.Second, "with -apache: time after the first message at which idle memory is read")
 	flag.Parse()
+	s.on = strings.Split(*on, ",")
 	run := suite
 	if *versions != "" {
 		s.java.versions, run = strings.Split(*versions, ","), versus
@@ -100,10 +108,16 @@ func main() {
 	}
 }
 
-// suite runs every selected workload and prints the ratios.
+// suite runs every selected workload on every kind of broker and prints the
+// ratios.
 func suite(ctx context.Context, s settings) error {
-	if s.rmqbroker == "" {
-		return errors.New("-rmqbroker PATH is needed; build it with: go build -o bin/rmqbroker ./cmd/rmqbroker")
+	for _, kind := range s.on {
+		if kind != onNull && kind != onOurs {
+			return fmt.Errorf("-on %q: there are %s and %s", kind, onNull, onOurs)
+		}
+		if kind == onOurs && s.rmqbroker == "" {
+			return errors.New("-rmqbroker PATH is needed; build it with: go build -o bin/rmqbroker ./cmd/rmqbroker")
+		}
 	}
 	if s.rounds < 1 || s.preload < 1000 {
 		return errors.New("-rounds must be at least 1 and -preload at least 1000")
@@ -112,24 +126,23 @@ func suite(ctx context.Context, s settings) error {
 		return err
 	}
 	var all []report
-	for _, w := range workloads {
-		if !selected(w.Name, s.only) {
-			continue
+	for _, kind := range s.on {
+		for _, w := range workloads {
+			if !selected(w.Name, s.only) {
+				continue
+			}
+			r, err := runWorkload(ctx, s, kind, w)
+			if err != nil {
+				return fmt.Errorf("%s on %s: %w", w.Name, kind, err)
+			}
+			r.printSummary(s.stolen)
+			all = append(all, r)
 		}
-		r, err := runWorkload(ctx, s, w)
-		if err != nil {
-			return fmt.Errorf("%s: %w", w.Name, err)
-		}
-		r.printSummary()
-		all = append(all, r)
 	}
 	if len(all) == 0 {
 		return fmt.Errorf("no workload matches -only %q", s.only)
 	}
-	fmt.Println("\nratio ours / official, per round: min / median / max")
-	for _, r := range all {
-		fmt.Println(r.ratioLine())
-	}
+	printRatios(all)
 	if s.jsonFile == "" {
 		return nil
 	}
@@ -154,32 +167,46 @@ func selected(name, only string) bool {
 
 // runWorkload alternates the clients within every round, so that a slow minute
 // of the machine hits both.
-func runWorkload(ctx context.Context, s settings, w workload) (report, error) {
-	fmt.Printf("\n%s: %s\n", w.Name, w.Text)
-	r := report{Workload: w.Name}
+func runWorkload(ctx context.Context, s settings, kind string, w workload) (report, error) {
+	fmt.Printf("\n%s on %s: %s\n", w.Name, kind, w.Text)
+	r := report{Workload: w.Name, Broker: kind, Must: w.Must}
 	var filled *broker
 	if w.Op == "consume" {
+		w.Count = w.count(s, kind)
 		var err error
-		if filled, err = startBroker(ctx, s); err != nil {
+		if filled, err = startBroker(ctx, s, kind, w); err != nil {
 			return r, err
 		}
 		defer filled.stop()
-		if _, err := runLoad(ctx, s, filled, w.fill(s), "ours", 0); err != nil {
-			return r, fmt.Errorf("filling the topic: %w", err)
+		if kind == onOurs {
+			if _, err := runLoad(ctx, s, filled, w.fill(s), "ours", 0); err != nil {
+				return r, fmt.Errorf("filling the topic: %w", err)
+			}
 		}
+	}
+	one := func(client string) (point, error) {
+		b := filled
+		if b == nil {
+			var err error
+			if b, err = startBroker(ctx, s, kind, w); err != nil {
+				return point{}, err
+			}
+			defer b.stop()
+		}
+		return runPoint(ctx, s, w, client, b, len(r.Rounds)+r.Dropped)
 	}
 	for len(r.Rounds) < s.rounds {
 		var rd round
 		for _, client := range clients {
-			p, err := runPoint(ctx, s, w, client, filled, len(r.Rounds)+r.Dropped)
+			p, err := one(client)
 			if err != nil {
 				return r, fmt.Errorf("round %d, %s: %w", len(r.Rounds)+1, client, err)
 			}
 			rd.Points = append(rd.Points, p)
 		}
-		if rd.stolen() > 3 {
+		if rd.stolen() > s.stolen {
 			if r.Dropped++; r.Dropped > 2*s.rounds {
-				return r, errors.New("the machine is too busy: its host keeps taking more than 3 % of its time")
+				return r, fmt.Errorf("the machine is too busy: its host keeps taking more than %g %% of its time; see -stolen", s.stolen)
 			}
 			continue
 		}
@@ -190,15 +217,7 @@ func runWorkload(ctx context.Context, s settings, w workload) (report, error) {
 }
 
 // runPoint measures one client once.
-func runPoint(ctx context.Context, s settings, w workload, client string, filled *broker, n int) (point, error) {
-	b := filled
-	if b == nil {
-		var err error
-		if b, err = startBroker(ctx, s); err != nil {
-			return point{}, err
-		}
-		defer b.stop()
-	}
+func runPoint(ctx context.Context, s settings, w workload, client string, b *broker, n int) (point, error) {
 	before, err := b.stored()
 	if err != nil {
 		return point{}, err
@@ -226,10 +245,10 @@ func runLoad(ctx context.Context, s settings, b *broker, w workload, client stri
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute+s.window)
 	defer cancel()
 	j := job{
-		Client: client, Work: w, NameServer: b.namesrv, Group: fmt.Sprintf("bench_%s_%d", client, n),
+		Client: client, Work: w, NameServer: b.namesrv, Broker: b.addr, Group: fmt.Sprintf("bench_%s_%d", client, n),
 		Warmup: s.warmup, Window: s.window, BrokerPID: b.pid(),
 	}
-	if j.Work.Op == "consume" {
+	if w.Op == "consume" && w.Count == 0 {
 		j.Work.Count = s.preload
 	}
 	arg, err := json.Marshal(j)

@@ -5,21 +5,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
 
-// TestMain lets the test binary be its own load process.
+// TestMain lets the test binary be its own load and null broker processes.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "load" {
+	if len(os.Args) > 1 && (os.Args[1] == "load" || os.Args[1] == "null") {
 		main()
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// TestSuite runs every workload once, briefly: the figures mean nothing, but
-// all the work must have been done.
+// TestSuite runs every workload once on each kind of broker, briefly: the
+// figures mean nothing, but all the work must have been done.
 func TestSuite(t *testing.T) {
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "rmqbroker")
@@ -31,7 +32,7 @@ func TestSuite(t *testing.T) {
 	file := filepath.Join(dir, "points.json")
 	err := suite(t.Context(), settings{
 		rmqbroker: bin, dir: dir, warmup: 50 * time.Millisecond, window: 200 * time.Millisecond,
-		rounds: 1, preload: 2000, jsonFile: file,
+		rounds: 1, preload: 2000, on: []string{onNull, onOurs}, stolen: 100, jsonFile: file,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -44,29 +45,37 @@ func TestSuite(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != len(workloads) {
-		t.Fatalf("%d workloads were reported, want %d", len(got), len(workloads))
+	if len(got) != 2*len(workloads) {
+		t.Fatalf("%d workloads were reported, want all %d on both brokers", len(got), len(workloads))
 	}
-	for _, r := range got {
+	for n, r := range got {
+		w := workloads[n%len(workloads)]
+		if kind := []string{onNull, onOurs}[n/len(workloads)]; r.Workload != w.Name || r.Broker != kind || r.Must != w.Must {
+			t.Errorf("report %d is of %s on %s", n, r.Workload, r.Broker)
+		}
 		for i, p := range r.Rounds[0].Points {
-			if p.Client != clients[i] || p.Total == 0 || p.Rate <= 0 || p.Allocs <= 0 {
-				t.Errorf("%s: point %d is %+v", r.Workload, i, p)
+			if p.Client != clients[i] || p.Total == 0 || p.Rate <= 0 || p.Allocs <= 0 || (p.Calls > 0) != (w.Op == "oneway") {
+				t.Errorf("%s on %s: point %d is %+v", r.Workload, r.Broker, i, p)
 			}
 		}
 	}
 }
 
 func TestReport(t *testing.T) {
-	r := report{Workload: "w"}
+	r := report{Workload: "w", Must: 3}
 	for _, rates := range [][2]float64{{100, 300}, {100, 200}, {50, 500}} {
 		r.Rounds = append(r.Rounds, round{Points: []point{
 			{Client: "official", Rate: rates[0], CPU: 10, Allocs: 75, Stolen: 0.5},
 			{Client: "ours", Rate: rates[1], CPU: 2, Allocs: 3, Stolen: 4},
 		}})
 	}
-	want := "w            rate  2.00 /  3.00 / 10.00   CPU per message x 0.20   allocs per message 3.00, official 75.00"
+	want := "w            rate  2.00 /  3.00 / 10.00   must >= 3 (met)   CPU per message x 0.20   allocs per message 3.00, official 75.00"
 	if got := r.ratioLine(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	r.Must = 3.5
+	if got := r.ratioLine(); !strings.Contains(got, "must >= 3.5 (NOT met)") {
+		t.Errorf("got %q", got)
 	}
 	if got := r.Rounds[0].stolen(); got != 4 {
 		t.Errorf("stolen %v, want the larger of both", got)
@@ -81,6 +90,14 @@ func TestBetween(t *testing.T) {
 	want := point{Rate: 100, CPU: 20, BrokerCPU: 10, Allocs: 5, Bytes: 50, Stolen: 3}
 	if got := between(from, to); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestOtherBroker(t *testing.T) {
+	for _, kind := range []string{"", "nul"} {
+		if err := suite(t.Context(), settings{on: []string{kind}, rounds: 1, preload: 1000}); err == nil {
+			t.Errorf("-on %q is taken", kind)
+		}
 	}
 }
 

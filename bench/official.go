@@ -13,10 +13,12 @@ import (
 
 // official drives github.com/apache/rocketmq-client-go/v2 with its defaults.
 type official struct {
-	p rocketmq.Producer
+	p    rocketmq.Producer
+	room chan struct{} // has no window of its own: a slot for each send under way
 }
 
-func (d *official) startSender(nameServer, group string) (err error) {
+func (d *official) startSender(nameServer, group string, inflight int) (err error) {
+	d.room = make(chan struct{}, inflight)
 	d.p, err = rocketmq.NewProducer(
 		producer.WithNameServer([]string{nameServer}),
 		producer.WithGroupName(group),
@@ -29,11 +31,38 @@ func (d *official) startSender(nameServer, group string) (err error) {
 }
 
 func (d *official) send(ctx context.Context, body []byte) error {
-	res, err := d.p.SendSync(ctx, primitive.NewMessage(topic, body))
+	return sendOK(d.p.SendSync(ctx, primitive.NewMessage(topic, body)))
+}
+
+func sendOK(res *primitive.SendResult, err error) error {
 	if err == nil && res.Status != primitive.SendOK {
 		err = fmt.Errorf("send status %d", res.Status)
 	}
 	return err
+}
+
+func (d *official) async(ctx context.Context, body []byte, done func(error)) {
+	d.room <- struct{}{}
+	err := d.p.SendAsync(ctx, func(_ context.Context, res *primitive.SendResult, err error) {
+		<-d.room
+		done(sendOK(res, err))
+	}, primitive.NewMessage(topic, body))
+	if err != nil {
+		<-d.room
+		done(err)
+	}
+}
+
+func (d *official) oneway(ctx context.Context, body []byte) error {
+	return d.p.SendOneWay(ctx, primitive.NewMessage(topic, body))
+}
+
+func (d *official) batch(ctx context.Context, body []byte, n int) error {
+	ms := make([]*primitive.Message, n)
+	for i := range ms {
+		ms[i] = primitive.NewMessage(topic, body)
+	}
+	return sendOK(d.p.SendSync(ctx, ms...))
 }
 
 func (d *official) startConsumer(nameServer, group string, workers int, got func([]byte)) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/gorocketmq/rocketmq"
@@ -18,16 +19,40 @@ type ours struct {
 	done chan error
 }
 
-func (d *ours) startSender(nameServer, group string) (err error) {
+func (d *ours) startSender(nameServer, group string, inflight int) (err error) {
 	if d.cl, err = rocketmq.NewClient(rocketmq.WithNameServers(nameServer)); err != nil {
 		return err
 	}
-	d.p, err = producer.New(d.cl, producer.WithGroup(group), producer.WithRetries(2), producer.WithTimeout(10*time.Second, 10*time.Second))
+	opts := []producer.Option{producer.WithGroup(group), producer.WithRetries(2), producer.WithTimeout(10*time.Second, 10*time.Second)}
+	if inflight > 0 {
+		opts = append(opts, producer.WithInflight(inflight, 64<<20))
+	}
+	d.p, err = producer.New(d.cl, opts...)
 	return err
 }
 
 func (d *ours) send(ctx context.Context, body []byte) error {
 	_, err := d.p.Send(ctx, &rocketmq.Message{Topic: topic, Body: body})
+	return err
+}
+
+func (d *ours) async(ctx context.Context, body []byte, done func(error)) {
+	d.p.SendAsync(ctx, &rocketmq.Message{Topic: topic, Body: body}, func(_ producer.Result, err error) { done(err) })
+}
+
+func (d *ours) oneway(ctx context.Context, body []byte) error {
+	return d.p.SendOneway(ctx, &rocketmq.Message{Topic: topic, Body: body})
+}
+
+func (d *ours) batch(ctx context.Context, body []byte, n int) error {
+	ms := make([]*rocketmq.Message, n)
+	for i := range ms {
+		ms[i] = &rocketmq.Message{Topic: topic, Body: body}
+	}
+	res, err := d.p.SendBatch(ctx, ms)
+	if err == nil && len(res) != n {
+		err = fmt.Errorf("%d results of %d messages", len(res), n)
+	}
 	return err
 }
 

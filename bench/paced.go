@@ -13,7 +13,7 @@ import (
 // every millisecond that millisecond's messages are released, and the time of
 // each counts from its release, also while it waits for a free worker.
 func loadPaced(d driver, j job) (p point, err error) {
-	if err := d.startSender(j.NameServer, j.Group); err != nil {
+	if err := d.startSender(j.NameServer, j.Group, 0); err != nil {
 		return p, err
 	}
 	b := body(j.Work.Body)

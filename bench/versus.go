@@ -213,9 +213,9 @@ func versusRounds(ctx context.Context, s settings, peers []peer, w workload) (re
 			pt.Client = p.name
 			rd.Points = append(rd.Points, pt)
 		}
-		if rd.stolen() > 3 {
+		if rd.stolen() > s.stolen {
 			if r.Dropped++; r.Dropped > 2*s.rounds {
-				return r, errors.New("the machine is too busy: its host keeps taking more than 3 % of its time")
+				return r, fmt.Errorf("the machine is too busy: its host keeps taking more than %g %% of its time; see -stolen", s.stolen)
 			}
 			continue
 		}
@@ -229,7 +229,7 @@ func versusRounds(ctx context.Context, s settings, peers []peer, w workload) (re
 		}
 	}
 	if r.Dropped > 0 {
-		fmt.Printf("  %d rounds were repeated: the host took more than 3 %% of the machine's time\n", r.Dropped)
+		fmt.Printf("  %d rounds were repeated: the host took more than %g %% of the machine's time\n", r.Dropped, s.stolen)
 	}
 	return r, nil
 }

@@ -57,7 +57,7 @@ func TestOursAlone(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building rmqbroker: %v\n%s", err, out)
 	}
-	s := settings{rmqbroker: bin, dir: dir, warmup: 50 * time.Millisecond, window: 200 * time.Millisecond, rounds: 1, preload: 1000}
+	s := settings{rmqbroker: bin, dir: dir, warmup: 50 * time.Millisecond, window: 200 * time.Millisecond, rounds: 1, preload: 1000, stolen: 100}
 	for _, flush := range []string{"ASYNC_FLUSH", "SYNC_FLUSH"} {
 		if !supports(t.Context(), s, flush) {
 			t.Errorf("rmqbroker does not start with %s", flush)
