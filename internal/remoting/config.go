@@ -14,7 +14,7 @@ const (
 	DefaultCallTimeout = 3 * time.Second
 	DefaultWriteStall  = 10 * time.Second
 	DefaultSilence     = 3 * time.Second
-	DefaultHighWater   = 4 << 20
+	DefaultHighWater   = 512 << 10 // well below keepBuffer, so that a full buffer is used again
 	DefaultMaxOutput   = 64 << 20
 	DefaultReadBuffer  = 256 << 10
 )
@@ -48,7 +48,7 @@ type Config struct {
 	Silence time.Duration
 
 	// HighWater is how many bytes of output may be queued before Start and
-	// Oneway wait for room. Zero means 4 MiB.
+	// Oneway wait for room. Zero means 512 KiB.
 	HighWater int
 
 	// MaxOutput is how many bytes of output, late replies included, may be
