@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorocketmq/rocketmq/internal/broker/clients"
@@ -69,6 +70,7 @@ type Broker struct {
 	saver     *saver
 	registrar *registrar
 	stats     stats
+	replies   atomic.Int32 // under way to their clients
 
 	sends       sync.Pool // *sendOp
 	pulls       sync.Pool // *pullOp

@@ -41,6 +41,7 @@ func settings() []setting {
 		boolean("longPollingEnable", func(c *Config) *bool { return &c.LongPolling }),
 		boolean("enablePropertyFilter", func(c *Config) *bool { return &c.PropertyFilter }),
 		boolean("notifyConsumerIdsChangedEnable", func(c *Config) *bool { return &c.NotifyChanges }),
+		boolean("storeReplyMessageEnable", func(c *Config) *bool { return &c.StoreReplies }),
 		boolean("slaveReadEnable", func(c *Config) *bool { return &c.SlaveRead }),
 		number("defaultTopicQueueNums", func(c *Config) *int32 { return &c.DefaultTopicQueues }),
 		number("brokerPermission", func(c *Config) *int32 { return &c.Permission }),

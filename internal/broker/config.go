@@ -62,6 +62,7 @@ type Config struct {
 	ShortPolling       time.Duration // shortPollingTimeMills: how long pulls are held with long polling off
 	PropertyFilter     bool          // enablePropertyFilter: SQL92 subscriptions
 	NotifyChanges      bool          // notifyConsumerIdsChangedEnable
+	StoreReplies       bool          // storeReplyMessageEnable: replies to requests are stored, too
 	SlaveRead          bool          // slaveReadEnable: suggest the slave to readers far behind
 	IdleTimeout        time.Duration // serverChannelMaxIdleTimeSeconds
 	MaxFrame           int           // bytes; 0: 16 MiB
@@ -88,7 +89,7 @@ func DefaultConfig() Config {
 	return Config{
 		Name: name, Cluster: "DefaultCluster", Listen: "127.0.0.1:10911",
 		AutoCreateTopic: true, AutoCreateGroup: true, ClusterTopic: true, BrokerTopic: true, TraceOn: true,
-		LongPolling: true, NotifyChanges: true,
+		LongPolling: true, NotifyChanges: true, StoreReplies: true,
 	}
 }
 

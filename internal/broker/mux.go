@@ -22,6 +22,9 @@ func (b *Broker) routes() []served {
 		{wire.ReqSendMessage, reader, b.handleSend},
 		{wire.ReqSendMessageV2, reader, b.handleSend},
 		{wire.ReqSendBatchMessage, reader, b.handleSend},
+		{wire.ReqSendReplyMessage, reader, b.handleReply},
+		{wire.ReqSendReplyMessageV2, reader, b.handleReply},
+		{wire.ReqRecallMessage, reader, b.handleRecall},
 		{wire.ReqPullMessage, reader, b.handlePull},
 		{wire.ReqLitePullMessage, reader, b.handlePull},
 

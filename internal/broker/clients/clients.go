@@ -65,6 +65,7 @@ type Manager struct {
 	consumers map[string]*consumers
 	producers map[string]map[Conn]*Client
 	conns     map[Conn]*membership
+	senders   map[string][]Conn // by client id, those with a producer; the one that came last is the last
 }
 
 type consumers struct {
@@ -74,12 +75,16 @@ type consumers struct {
 }
 
 // membership is what a connection belongs to, so that its end is cheap.
-type membership struct{ consumers, producers []string }
+type membership struct {
+	consumers, producers []string
+	sender               string // client id of its producers
+}
 
 // New returns an empty manager.
 func New(c clock.Clock) *Manager {
 	return &Manager{
 		clock: c, consumers: map[string]*consumers{}, producers: map[string]map[Conn]*Client{}, conns: map[Conn]*membership{},
+		senders: map[string][]Conn{},
 	}
 }
 
@@ -103,6 +108,24 @@ func (m *Manager) Producer(group string, c Client) {
 	members[c.Conn] = &c
 	ms := m.membership(c.Conn)
 	ms.producers = add(ms.producers, group)
+	if ms.sender != c.ID {
+		m.dropSender(c.Conn, ms)
+		ms.sender = c.ID
+		m.senders[c.ID] = append(m.senders[c.ID], c.Conn)
+	}
+}
+
+// dropSender forgets that a connection has producers.
+func (m *Manager) dropSender(c Conn, ms *membership) {
+	list := m.senders[ms.sender]
+	if i := slices.Index(list, c); i >= 0 {
+		if list = slices.Delete(list, i, i+1); len(list) == 0 {
+			delete(m.senders, ms.sender)
+		} else {
+			m.senders[ms.sender] = list
+		}
+	}
+	ms.sender = ""
 }
 
 // Consumer notes a heartbeat of a consumer. A subscription replaces the one
@@ -218,7 +241,9 @@ func (m *Manager) RemoveProducer(group string, c Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if ms := m.conns[c]; ms != nil {
-		ms.producers = remove(ms.producers, group)
+		if ms.producers = remove(ms.producers, group); len(ms.producers) == 0 {
+			m.dropSender(c, ms)
+		}
 		m.dropMembership(c, ms)
 	}
 	m.removeProducer(group, c)
@@ -272,6 +297,7 @@ func (m *Manager) removeConn(c Conn) []Change {
 	for _, group := range ms.producers {
 		m.removeProducer(group, c)
 	}
+	m.dropSender(c, ms)
 	return changes
 }
 

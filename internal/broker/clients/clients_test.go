@@ -157,3 +157,34 @@ func TestFindDoesNotAllocate(t *testing.T) {
 	group, topic := []byte("CG"), []byte("T")
 	require.Zero(t, testing.AllocsPerRun(100, func() { m.Find(group, topic) }))
 }
+
+func TestSenderIsTheConnectionThatCameLast(t *testing.T) {
+	m, c := newManager()
+	a, b := &conn{"a"}, &conn{"b"}
+	id := []byte("x")
+	require.Nil(t, m.Sender(id))
+	m.Consumer(data("CG", 1, "T"), clients.Client{ID: "x", Conn: a}, false)
+	require.Nil(t, m.Sender(id), "a consumer alone sends no requests")
+	m.Producer("PG", clients.Client{ID: "x", Conn: a})
+	m.Producer("PG2", clients.Client{ID: "x", Conn: a})
+	require.Same(t, a, m.Sender(id))
+	m.Producer("PG", clients.Client{ID: "x", Conn: b})
+	m.Producer("PG", clients.Client{ID: "x", Conn: a}) // a heartbeat of the old connection
+	require.Same(t, b, m.Sender(id))
+	m.RemoveConn(b)
+	require.Same(t, a, m.Sender(id))
+	m.RemoveProducer("PG", a)
+	require.Same(t, a, m.Sender(id), "still in the other group")
+	m.RemoveProducer("PG2", a)
+	require.Nil(t, m.Sender(id))
+	require.Equal(t, []string{"x"}, m.ConsumerIDs("CG"))
+
+	m.Producer("PG", clients.Client{ID: "x", Conn: a})
+	m.Producer("PG", clients.Client{ID: "y", Conn: a})
+	require.Nil(t, m.Sender(id), "it has another name now")
+	require.Same(t, a, m.Sender([]byte("y")))
+	c.Advance(time.Hour)
+	m.Expire(time.Minute)
+	require.Nil(t, m.Sender([]byte("y")))
+	require.Zero(t, testing.AllocsPerRun(100, func() { m.Sender(id) }))
+}

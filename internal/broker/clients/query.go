@@ -80,6 +80,17 @@ func (m *Manager) Producers(group string) []Client {
 	return sortedClients(m.producers[group])
 }
 
+// Sender returns the connection of a client that has a producer, nil if there is
+// none; of several connections of one client id the one that came last.
+func (m *Manager) Sender(id []byte) Conn {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if list := m.senders[string(id)]; len(list) > 0 {
+		return list[len(list)-1]
+	}
+	return nil
+}
+
 // ProducerGroups are the groups with at least one producer, sorted.
 func (m *Manager) ProducerGroups() []string {
 	m.mu.RLock()
