@@ -179,6 +179,21 @@ func WithInterceptors(i ...Interceptor) Option {
 	return func(c *config) { c.interceptors = append(c.interceptors, i...) }
 }
 
+// WithTrace records what becomes of each message in a topic, for Apache's tools
+// (mqadmin queryMsgTraceById, the dashboard): when it was sent, where to, how
+// long that took, whether it worked. "" is RMQ_SYS_TRACE_TOPIC, which brokers
+// have with traceTopicEnable; another topic has to exist as well, and is in the
+// client's namespace like any other. Off by default.
+//
+// Traces never fail or delay a send. They are sent in the background, ten in a
+// message or after 5 s; what cannot be sent, or comes faster than it can be, is
+// dropped, and a log line says so. [Producer.Close] sends what is left, for up
+// to 5 s. Messages for the trace topic itself are not traced, nor those whose
+// broker wants no traces (traceOn=false).
+func WithTrace(topic string) Option {
+	return func(c *config) { c.trace, c.traceSet = topic, true }
+}
+
 func (c *config) validate() error {
 	var errs []error
 	bad := func(option, format string, args ...any) {
@@ -211,6 +226,13 @@ func (c *config) validate() error {
 	}
 	if c.lingerSet && (c.linger <= 0 || c.linger >= c.total || c.lingerBytes < 1 || c.lingerBytes > rocketmq.MaxBody) {
 		bad("WithLinger", "%s must be positive and less than the total timeout %s, %d bytes from 1 to %d", c.linger, c.total, c.lingerBytes, rocketmq.MaxBody)
+	}
+	if c.traceSet && c.trace != "" {
+		if err := wire.ValidateTopic(c.trace); err != nil {
+			bad("WithTrace", "%v", err)
+		} else if !wire.MaySendTo(c.trace) {
+			bad("WithTrace", "the topic %q is one of the system's own and takes no messages", c.trace)
+		}
 	}
 	for _, i := range c.interceptors {
 		if i == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gorocketmq/rocketmq"
 	"github.com/gorocketmq/rocketmq/internal/bridge"
+	"github.com/gorocketmq/rocketmq/internal/msgtrace"
 	"github.com/gorocketmq/rocketmq/internal/pool"
 	"github.com/gorocketmq/rocketmq/internal/send"
 )
@@ -19,6 +20,7 @@ type Producer struct {
 	intercept Interceptor // nil: none
 	workers   *pool.Pool  // of asynchronous sends with interceptors
 	lingers   bool
+	trace     *msgtrace.Tracer // nil: none
 	release   func()
 
 	closing  sync.Once
@@ -42,7 +44,13 @@ func New(c *rocketmq.Client, opts ...Option) (*Producer, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	p := &Producer{pipe: send.New(cfg.pipeline(h)), intercept: chain(cfg.interceptors), lingers: cfg.linger > 0}
+	p := &Producer{intercept: chain(cfg.interceptors), lingers: cfg.linger > 0}
+	pipe := cfg.pipeline(h)
+	if cfg.traceSet {
+		p.trace = msgtrace.New(msgtrace.Config{Handle: h, Group: cfg.group, Role: msgtrace.Produce, Topic: cfg.trace})
+		pipe.Observe = p.trace.Observe
+	}
+	p.pipe = send.New(pipe)
 	if p.intercept != nil {
 		var err error
 		p.workers, err = pool.New(maxIntercepted, func(v any, stack []byte) {
@@ -110,6 +118,9 @@ func (p *Producer) end(ctx context.Context) error {
 	err := p.pipe.Close(ctx)
 	if p.workers != nil {
 		err = errors.Join(err, p.workers.Close(ctx))
+	}
+	if p.trace != nil {
+		p.trace.Close(ctx) // last: the sends have ended, and with them what is traced
 	}
 	return err
 }

@@ -28,5 +28,6 @@
 // brokers without a client.
 //
 // Topics must be made with [Topic] or [Cluster.CreateTopic] unless
-// [AutoCreate] is on. Consumer groups need no preparation.
+// [AutoCreate] is on; RMQ_SYS_TRACE_TOPIC, for message traces, is there. Consumer
+// groups need no preparation.
 package testbroker

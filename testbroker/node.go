@@ -77,6 +77,7 @@ func newNode(i int, cfg config, nameServers []string) *node {
 	n.cfg.NameServers = nameServers
 	n.cfg.AutoCreateTopic = cfg.autoCreate
 	n.cfg.PropertyFilter = true       // unlike Apache's default
+	n.cfg.TraceTopic = true           // likewise
 	n.cfg.RegisterEvery = time.Second // and no longer pause after a failure than this
 	n.cfg.Logger = cfg.logger.With("server", n.name)
 	n.cfg.Store.SyncFlush = cfg.syncFlush
