@@ -89,7 +89,7 @@ func TestSendAsync(t *testing.T) {
 	require.NoError(t, p.Close(t.Context()))
 	p.SendAsync(t.Context(), message("orders"), o.done(1000))
 	require.Eventually(t, func() bool { o.mu.Lock(); defer o.mu.Unlock(); return o.n[1000] == 1 }, 10*time.Second, time.Millisecond)
-	require.ErrorIs(t, o.errs[1000], rocketmq.ErrClosed)
+	require.ErrorIs(t, o.err(1000), rocketmq.ErrClosed)
 }
 
 // Asynchronous sends are tried again like synchronous ones.
@@ -120,9 +120,9 @@ func TestSendAsyncRetries(t *testing.T) {
 		p.SendAsync(t.Context(), message("orders"), o.done(100))
 		require.NoError(t, p.Flush(t.Context()))
 		var se *rocketmq.SendError
-		require.ErrorAs(t, o.errs[100], &se)
+		require.ErrorAs(t, o.err(100), &se)
 		require.Len(t, se.Attempts, 3)
-		require.ErrorIs(t, o.errs[100], rocketmq.ErrBusy)
+		require.ErrorIs(t, o.err(100), rocketmq.ErrBusy)
 		require.NoError(t, p.Close(t.Context()))
 	})
 }
@@ -193,8 +193,8 @@ func TestC16_ExactlyOneCallback(t *testing.T) {
 		for _, err := range o.once(t, n) {
 			require.True(t, errors.Is(err, why) || errors.Is(err, context.Canceled), "%v", err)
 		}
-		require.ErrorIs(t, o.errs[0], why)
-		require.NoError(t, o.errs[1])
+		require.ErrorIs(t, o.err(0), why)
+		require.NoError(t, o.err(1))
 	})
 	t.Run("close during flight", func(t *testing.T) {
 		_, p := setup(t)
@@ -237,6 +237,13 @@ func TestC16_ExactlyOneCallback(t *testing.T) {
 	})
 }
 
+// err is what callback i got.
+func (o *outcomes) err(i int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.errs[i]
+}
+
 func (o *outcomes) seen() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -264,13 +271,13 @@ func TestWindow(t *testing.T) {
 		p.SendAsync(ctx, message("orders"), o.done(3))
 		require.Equal(t, time.Second, time.Since(start), "the caller waits")
 		synctest.Wait()
-		require.ErrorIs(t, o.errs[3], context.DeadlineExceeded)
+		require.ErrorIs(t, o.err(3), context.DeadlineExceeded)
 		cause := errors.New("enough")
 		gone, stop := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { stop(cause) })
 		p.SendAsync(gone, message("orders"), o.done(4))
 		synctest.Wait()
-		require.ErrorIs(t, o.errs[4], cause)
+		require.ErrorIs(t, o.err(4), cause)
 		go p.SendAsync(t.Context(), message("orders"), o.done(5))
 		synctest.Wait()
 		require.Equal(t, 2, o.seen(), "it waits")
@@ -377,12 +384,12 @@ func TestSendAsyncWithoutARoute(t *testing.T) {
 		start := time.Now()
 		p.SendAsync(t.Context(), message("orders"), o.done(21))
 		synctest.Wait()
-		require.NoError(t, o.errs[21])
+		require.NoError(t, o.err(21))
 		require.Zero(t, time.Since(start))
 		require.NoError(t, p.Close(t.Context()))
 		require.Len(t, o.once(t, 22), 21)
-		require.ErrorIs(t, o.errs[0], rocketmq.ErrTopicNotFound)
-		require.ErrorIs(t, o.errs[20], rocketmq.ErrConnection)
+		require.ErrorIs(t, o.err(0), rocketmq.ErrTopicNotFound)
+		require.ErrorIs(t, o.err(20), rocketmq.ErrConnection)
 	})
 }
 
@@ -430,7 +437,7 @@ func TestFlush(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, <-flushed)
 		require.Equal(t, 1, o.seen())
-		assert.NoError(t, o.errs[0])
+		assert.NoError(t, o.err(0))
 		stored(<-waiting)
 		require.NoError(t, p.Close(t.Context()))
 		require.Empty(t, o.once(t, 2))

@@ -33,7 +33,7 @@ func TestLinger(t *testing.T) {
 		p.SendAsync(t.Context(), &rocketmq.Message{Topic: "orders", Body: []byte("later"), Delay: rocketmq.DelayLevel(1)}, o.done(50))
 		synctest.Wait()
 		require.Equal(t, 1, o.seen(), "a delayed message goes alone and at once")
-		require.NoError(t, o.errs[50])
+		require.NoError(t, o.err(50))
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
 		require.Empty(t, o.once(t, 51))
@@ -61,7 +61,7 @@ func TestLinger(t *testing.T) {
 		cancel(why)
 		require.NoError(t, p.Close(t.Context()))
 		require.Len(t, o.once(t, 55), 1)
-		require.ErrorIs(t, o.errs[54], why)
+		require.ErrorIs(t, o.err(54), why)
 		require.Equal(t, 2, b.batches)
 	})
 }
@@ -84,7 +84,7 @@ func TestLingerFullAndFailed(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, o.once(t, 20), 20)
 		var be *rocketmq.BrokerError
-		require.ErrorAs(t, o.errs[0], &be)
+		require.ErrorAs(t, o.err(0), &be)
 		require.NoError(t, p.Close(t.Context()))
 	})
 }

@@ -388,6 +388,11 @@ func TestOptions(t *testing.T) {
 	}
 	for _, o := range []producer.Option{
 		producer.WithGroup(""), producer.WithGroup("DEFAULT_PRODUCER"), producer.WithTimeout(0, 0), producer.WithRetries(17), producer.WithAutoCreate(1025),
+		producer.WithInflight(0, 1), producer.WithInflight(1, 0), producer.WithInterceptors(nil),
+		producer.WithLinger(0, 1), producer.WithLinger(time.Millisecond, 0), producer.WithLinger(3*time.Second, 1), producer.WithLinger(time.Millisecond, 5<<20),
+		producer.WithCompression(9, 1, 1), producer.WithCompression(producer.ZLIB, 0, 1), producer.WithCompression(producer.LZ4, 10, 1), producer.WithCompression(producer.ZSTD, 23, 1),
+		producer.WithCompression(producer.ZLIB, 5, -1),
+		producer.WithFaultAvoidance(producer.Avoidance{{Latency: 2, For: 1}, {Latency: 1, For: 1}}), producer.WithFaultAvoidance(producer.Avoidance{{Latency: -1}}),
 	} {
 		_, err := producer.New(cl, o)
 		require.ErrorIs(t, err, rocketmq.ErrInvalidOption)

@@ -16,8 +16,8 @@ type linger struct {
 	after time.Duration
 	limit int // bytes of a batch
 
-	mu   sync.Mutex // guards all below
-	open map[lane]*parcel
+	mu     sync.Mutex // guards all below
+	tracks map[lane]*track
 }
 
 // lane is a way that messages go together: to one queue, or with id -1 to
@@ -28,16 +28,24 @@ type lane struct {
 	id     int
 }
 
-// parcel is a batch that is still open.
+// track is what is on one lane. Its parcels leave one after the other, so that
+// messages for one queue keep their order.
+type track struct {
+	lane  lane
+	open  *parcel   // nil: none
+	ready []*parcel // closed, not sent
+	busy  bool      // somebody is sending one
+}
+
+// parcel is a batch that is being put together.
 type parcel struct {
-	lane    lane
 	members []*async
 	bytes   int
 	timer   *time.Timer
 }
 
 func newLinger(p *Pipeline, after time.Duration, limit int) *linger {
-	return &linger{p: p, after: after, limit: limit, open: make(map[lane]*parcel)}
+	return &linger{p: p, after: after, limit: limit, tracks: make(map[lane]*track)}
 }
 
 // add takes x over and reports whether it did: some messages go alone.
@@ -50,29 +58,29 @@ func (l *linger) add(x *async) bool {
 	if !ok || size > l.limit {
 		return false
 	}
-	var full [2]*parcel
 	l.mu.Lock()
-	pc := l.open[way]
-	if pc != nil && pc.bytes+size > l.limit {
-		full[0] = l.close(pc)
-		pc = nil
+	tr := l.tracks[way]
+	if tr == nil {
+		tr = &track{lane: way}
+		l.tracks[way] = tr
 	}
+	if tr.open != nil && tr.open.bytes+size > l.limit {
+		tr.close()
+	}
+	pc := tr.open
 	if pc == nil {
-		pc = &parcel{lane: way}
-		pc.timer = time.AfterFunc(l.after, func() { l.expire(pc) })
-		l.open[way] = pc
+		pc = &parcel{}
+		pc.timer = time.AfterFunc(l.after, func() { l.expire(tr, pc) })
+		tr.open = pc
 	}
 	pc.members = append(pc.members, x)
 	if pc.bytes += size; pc.bytes >= l.limit {
-		full[1] = l.close(pc)
+		tr.close()
 	}
+	ready := len(tr.ready) > 0
 	l.mu.Unlock()
-	for _, pc := range full {
-		if pc != nil {
-			if x := l.seal(pc); x != nil {
-				x.launch()
-			}
-		}
+	if ready {
+		l.send(tr)
 	}
 	return true
 }
@@ -95,46 +103,59 @@ func (l *linger) way(x *async) (way lane, ok bool) {
 	return lane{x.m.Topic, x.last.Broker, x.last.ID}, true
 }
 
-// close takes pc from those that are open; mu is held.
-func (l *linger) close(pc *parcel) *parcel {
-	pc.timer.Stop()
-	delete(l.open, pc.lane)
-	return pc
+// close makes the open parcel ready; mu is held.
+func (tr *track) close() {
+	tr.open.timer.Stop()
+	tr.ready = append(tr.ready, tr.open)
+	tr.open = nil
 }
 
-// expire lets a helper send pc: timers must not wait.
-func (l *linger) expire(pc *parcel) {
+// expire sends pc when it has waited long enough. Close waits for its members.
+func (l *linger) expire(tr *track, pc *parcel) {
 	l.mu.Lock()
-	mine := l.open[pc.lane] == pc
-	if mine {
-		l.close(pc)
+	if tr.open == pc {
+		tr.close()
 	}
 	l.mu.Unlock()
-	if mine {
-		if x := l.seal(pc); x != nil {
-			l.p.helpers.add(x)
-		}
-	}
+	l.send(tr)
 }
 
 // flush sends all that is held back.
 func (l *linger) flush() {
 	l.mu.Lock()
-	all := make([]*parcel, 0, len(l.open))
-	for _, pc := range l.open {
-		all = append(all, l.close(pc))
+	all := make([]*track, 0, len(l.tracks))
+	for _, tr := range l.tracks {
+		if tr.open != nil {
+			tr.close()
+		}
+		all = append(all, tr)
 	}
 	l.mu.Unlock()
-	for _, pc := range all {
-		if x := l.seal(pc); x != nil {
+	for _, tr := range all {
+		l.send(tr)
+	}
+}
+
+// send sends what is ready, unless somebody else is at it and will.
+func (l *linger) send(tr *track) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(tr.ready) > 0 && !tr.busy {
+		pc := tr.ready[0]
+		tr.ready = append(tr.ready[:0], tr.ready[1:]...)
+		tr.busy = true
+		l.mu.Unlock()
+		if x := l.seal(tr.lane, pc); x != nil {
 			x.launch()
 		}
+		l.mu.Lock()
+		tr.busy = false
 	}
 }
 
 // seal makes one send of a closed parcel, nil if nobody in it wants to be sent
 // any more.
-func (l *linger) seal(pc *parcel) *async {
+func (l *linger) seal(way lane, pc *parcel) *async {
 	rest := pc.members[:0]
 	for _, m := range pc.members {
 		if m.ctx.Err() != nil {
@@ -159,9 +180,9 @@ func (l *linger) seal(pc *parcel) *async {
 			x.deadline = m.deadline
 		}
 	}
-	if pc.lane.id >= 0 {
+	if way.id >= 0 {
 		x.opts.Fixed = true
-		x.opts.Queue = rocketmq.Queue{Topic: pc.lane.topic, Broker: pc.lane.broker, ID: pc.lane.id}
+		x.opts.Queue = rocketmq.Queue{Topic: way.topic, Broker: way.broker, ID: way.id}
 	}
 	return x
 }

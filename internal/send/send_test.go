@@ -77,6 +77,26 @@ func TestFaults(t *testing.T) {
 	require.True(t, b.usable(over, time.Second))
 }
 
+// A slow answer keeps others away for as long as the table says, and a faster
+// one does not shorten that.
+func TestSlowBrokersAreAvoided(t *testing.T) {
+	var f faults
+	b := f.broker("b")
+	now := time.Unix(1000, 0)
+	table := DefaultAvoidance()
+	b.answered(table, now, 100*time.Millisecond)
+	require.True(t, b.usable(now, time.Second))
+	b.answered(table, now, 2*time.Second)
+	b.answered(table, now, time.Millisecond)
+	require.False(t, b.usable(now.Add(5*time.Second-1), time.Second))
+	require.True(t, b.usable(now.Add(5*time.Second), time.Second))
+	b.answered(nil, now, time.Hour)
+	require.True(t, b.usable(now.Add(5*time.Second), time.Second))
+	for took, want := range map[time.Duration]time.Duration{0: 0, 50: 0, 549: 0, 550: 2000, 1799: 2000, 1800: 5000, 3000: 6000, 5000: 10000, 15000: 30000, 1e6: 30000} {
+		require.Equal(t, want*time.Millisecond, table.after(took*time.Millisecond))
+	}
+}
+
 func TestFaultsLetOneProbeThrough(t *testing.T) {
 	var f faults
 	b := f.broker("b")
