@@ -27,6 +27,7 @@ const (
 type cluster struct {
 	name            string // as pairing lines show it
 	namesrv, broker string // host:port
+	apache          bool
 	broking         *server
 }
 
@@ -37,6 +38,7 @@ func startApache(t *testing.T, version string) *cluster {
 	ns, br := freePort(t), freePort(t)
 	c := &cluster{
 		name:    "apache " + version,
+		apache:  true,
 		namesrv: fmt.Sprintf("127.0.0.1:%d", ns),
 		broker:  fmt.Sprintf("127.0.0.1:%d", br),
 	}
@@ -130,6 +132,20 @@ func (c *cluster) waitBroker(t *testing.T) {
 	c.waitNamesrv(t, getBrokerClusterInfo, nil, func(code int, body string) bool {
 		return code == 0 && strings.Contains(body, brokerName) && strings.Contains(body, c.broker)
 	})
+}
+
+// makeTopic makes a topic by asking the broker, without mqadmin.
+func (c *cluster) makeTopic(t *testing.T, topic string) {
+	t.Helper()
+	const updateAndCreateTopic = 17
+	n := strconv.Itoa(queues)
+	if code, text, err := call(c.broker, updateAndCreateTopic, map[string]string{
+		"topic": topic, "defaultTopic": "TBW102", "readQueueNums": n, "writeQueueNums": n, "perm": "6",
+		"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+	}); err != nil || code != 0 {
+		t.Fatalf("create topic %s: code %d, %v, %s", topic, code, err, text)
+	}
+	c.waitTopic(t, topic)
 }
 
 // waitTopic waits until the name server has the route of a topic.

@@ -96,31 +96,16 @@ func (d *disk) check(t *testing.T, what string) {
 // java runs Disk.java with the client of a version.
 func (d *disk) java(t *testing.T, version string, args ...string) (string, error) {
 	t.Helper()
-	classes := filepath.Join(work, "disk-classes-"+version)
-	jars := fetchJars(t, version)
-	if _, err := os.Stat(classes); err != nil {
-		if out, err := output(t, time.Minute, exec.Command("javac", "-nowarn", "-cp", jars, "-d", classes, filepath.Join("java", "Disk.java"))); err != nil {
-			t.Fatalf("javac: %v\n%s", err, out)
-		}
-	}
 	dir := javaHome(t, "disk-client")
-	return output(t, 2*time.Minute, javaCommand(dir, jars+string(os.PathListSeparator)+classes, toolFlags,
+	return output(t, 2*time.Minute, javaCommand(dir, javaClasses(t, version), toolFlags,
 		"Disk", append([]string{args[0], d.c.namesrv, d.list}, args[1:]...)...))
 }
 
 // fill sends a round of messages to whatever broker has the directory.
 func (d *disk) fill(t *testing.T, version, round string) {
 	t.Helper()
-	const updateAndCreateTopic = 17
 	for _, topic := range []string{"DiskA", "DiskB", "DiskBatch"} {
-		n := fmt.Sprint(queues)
-		if code, text, err := call(d.c.broker, updateAndCreateTopic, map[string]string{
-			"topic": topic, "defaultTopic": "TBW102", "readQueueNums": n, "writeQueueNums": n, "perm": "6",
-			"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
-		}); err != nil || code != 0 {
-			t.Fatalf("create topic %s: code %d, %v, %s", topic, code, err, text)
-		}
-		d.c.waitTopic(t, topic)
+		d.c.makeTopic(t, topic)
 	}
 	if out, err := d.java(t, version, "fill", round); err != nil {
 		t.Fatalf("filling the store: %v\n%s", err, quiet(out))

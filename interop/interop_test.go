@@ -48,6 +48,7 @@ func TestApache(t *testing.T) {
 				createTopic(t, v, c, topic)
 				pairing("official go client", c.name+" (control)", "%s", roundTripGo(t, c, topic, group, clientMessages))
 			})
+			t.Run("our producer", func(t *testing.T) { oursToJava(t, v, c) })
 		})
 	}
 }
@@ -79,6 +80,11 @@ func TestRmqbroker(t *testing.T) {
 		createTopic(t, versions[0], c, "Go")
 		pairing("official go client", c.name, "%s", roundTripGo(t, c, "Go", "go_group", clientMessages))
 	})
+	for _, v := range versions {
+		t.Run("java producer "+v, func(t *testing.T) { javaToOurs(t, v, c) })
+	}
+	t.Run("our producer", func(t *testing.T) { oursToJava(t, versions[0], c) })
+	t.Run("go producer", func(t *testing.T) { goToOurs(t, c) })
 	t.Run("stop", func(t *testing.T) {
 		if err := c.broking.stop(); err != nil {
 			t.Errorf("rmqbroker on SIGTERM: %v, want a clean exit", err)

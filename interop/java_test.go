@@ -73,17 +73,30 @@ func javaCommand(dir, classPath string, flags []string, main string, args ...str
 	return cmd
 }
 
+// javaClasses is the class path of the suite's Java programs and of one version
+// of Apache's. They are compiled against it once.
+func javaClasses(t *testing.T, version string) string {
+	t.Helper()
+	jars, dir := fetchJars(t, version), filepath.Join(work, "classes-"+version)
+	if _, err := os.Stat(dir); err != nil {
+		sources, err := filepath.Glob(filepath.Join("java", "*.java"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := output(t, time.Minute, exec.Command("javac", append([]string{"-nowarn", "-cp", jars, "-d", dir}, sources...)...)); err != nil {
+			_ = os.RemoveAll(dir)
+			t.Fatalf("javac: %v\n%s", err, out)
+		}
+	}
+	return dir + string(os.PathListSeparator) + jars
+}
+
 // roundTripJava sends and receives n messages with the Java client of a
 // version and returns the counts its last line shows.
 func roundTripJava(t *testing.T, version string, c *cluster, topic, group string, n int) string {
 	t.Helper()
-	jars := fetchJars(t, version)
 	dir := javaHome(t, "java-client-"+version)
-	out, err := output(t, time.Minute, exec.Command("javac", "-cp", jars, "-d", dir, filepath.Join("java", "RoundTrip.java")))
-	if err != nil {
-		t.Fatalf("javac: %v\n%s", err, out)
-	}
-	out, err = output(t, 3*time.Minute, javaCommand(dir, jars+string(os.PathListSeparator)+dir, toolFlags,
+	out, err := output(t, 3*time.Minute, javaCommand(dir, javaClasses(t, version), toolFlags,
 		"RoundTrip", c.namesrv, topic, group, fmt.Sprint(n)))
 	return checkCounts(t, out, err, n)
 }

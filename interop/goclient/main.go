@@ -1,4 +1,8 @@
-// Command goclient makes a round trip with the official Go client: a push
+// Command goclient does one of several jobs with the official Go client. With
+// -out it sends messages in every way the client has, and writes what it knows
+// about each to that file.
+//
+// Without it makes a round trip: a push
 // consumer subscribed to tags a and b, and a producer that sends n messages
 // of those tags synchronously and some of tag c that nobody may receive.
 //
@@ -31,6 +35,7 @@ func main() {
 	topic := flag.String("topic", "", "topic; it must exist and be empty")
 	group := flag.String("group", "", "consumer group; it must be new")
 	n := flag.Int("n", 2000, "messages to send and receive")
+	out := flag.String("out", "", "send in all ways, records to this file")
 	wait := flag.Duration("wait", time.Minute, "how long to wait for the last message")
 	flag.Parse()
 	if *topic == "" || *group == "" || *n < 1 {
@@ -38,6 +43,13 @@ func main() {
 		os.Exit(2)
 	}
 	rlog.SetLogLevel("error")
+	if *out != "" {
+		if err := sendAll(*namesrv, *topic, *group, *out); err != nil {
+			fmt.Fprintln(os.Stderr, "goclient:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ok, err := roundTrip(*namesrv, *topic, *group, *n, *wait)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "goclient:", err)
