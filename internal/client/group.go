@@ -40,6 +40,4 @@ type ProducerHooks struct {
 	// 39). The frame is owned by the callee. It runs on a connection's reader
 	// and must not block.
 	CheckTransaction func(addr string, f *wire.Frame)
-	// Reply takes the answer to a request message (code 326), likewise.
-	Reply func(f *wire.Frame)
 }

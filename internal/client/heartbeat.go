@@ -28,6 +28,7 @@ type link struct {
 	turn chan struct{}  // one slot, filled by whose turn it is
 	conn *remoting.Conn // over which it was told of us last; nil: it has forgotten us
 	told uint64         // the version of the members it has confirmed; 0: none
+	sick bool           // it did not answer when it was first told for a request
 }
 
 func (h *heartbeats) init() {
@@ -91,7 +92,7 @@ func (h *heartbeats) tell(l *link, c *remoting.Conn) {
 func (h *heartbeats) confirm(l *link, c *remoting.Conn, version uint64) {
 	h.mu.Lock()
 	if l.conn == c {
-		l.told = version
+		l.told, l.sick = version, false
 	}
 	h.mu.Unlock()
 }

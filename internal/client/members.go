@@ -114,16 +114,10 @@ func (m *members) consumer(group string) Consumer {
 	return m.consumers[group]
 }
 
-// any is one of the producers of the group, or of any if group is "".
+// producer is one of the producers of the group.
 func (m *members) producer(group string) *ProducerHooks {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if group == "" {
-		for _, list := range m.producers {
-			return list[0]
-		}
-		return nil
-	}
 	if list := m.producers[group]; len(list) > 0 {
 		return list[0]
 	}

@@ -8,10 +8,11 @@ import (
 
 // Wrap puts the namespace before a topic or group, as NamespaceUtil does:
 // NS%name, and behind the prefix of retry and dead-letter topics. System names
-// and names that have it already stay as they are.
+// and names that have it already stay as they are, and so do the reply topics
+// of clusters, which exist once for all namespaces.
 func (r *Runtime) Wrap(name string) string {
 	ns := r.cfg.Namespace
-	if ns == "" || name == "" || wire.IsSystemTopic(name) || wire.IsSystemGroup(name) {
+	if ns == "" || name == "" || wire.IsSystemTopic(name) || wire.IsReplyTopic(name) || wire.IsSystemGroup(name) {
 		return name
 	}
 	prefix, rest := splitPrefix(name)

@@ -30,13 +30,15 @@ type Runtime struct {
 	pool  *remoting.Pool // nil until start, and for ever if closed before that
 	began atomic.Bool    // pool is set
 
-	servers  nameServers
-	routes   routeCache
-	members  members
-	beats    heartbeats
-	health   healthTable
-	closing  sync.Once
-	closeErr error
+	servers       nameServers
+	routes        routeCache
+	members       members
+	beats         heartbeats
+	replies       replies
+	introductions introductions
+	health        healthTable
+	closing       sync.Once
+	closeErr      error
 }
 
 // New checks nothing and does no I/O: goroutines start with the first use.

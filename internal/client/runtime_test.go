@@ -42,6 +42,7 @@ func TestNamespace(t *testing.T) {
 		"%RETRY%g":       "%RETRY%dev%g",
 		"%DLQ%g":         "%DLQ%dev%g",
 		"TBW102":         "TBW102",
+		"c_REPLY_TOPIC":  "c_REPLY_TOPIC",
 		"CID_RMQ_SYS_x":  "CID_RMQ_SYS_x",
 		"":               "",
 		"dev%orders":     "dev%orders",

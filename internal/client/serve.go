@@ -17,7 +17,7 @@ import (
 //	221  GET_CONSUMER_STATUS_FROM_CLIENT
 //	307  GET_CONSUMER_RUNNING_INFO
 //	309  CONSUME_MESSAGE_DIRECTLY
-//	326  PUSH_REPLY_MESSAGE_TO_CLIENT    to a producer
+//	326  PUSH_REPLY_MESSAGE_TO_CLIENT    to whoever waits for it
 //
 // Any other code is answered with REQUEST_CODE_NOT_SUPPORTED (3). It runs on
 // the connection's reader: what may take time goes to a goroutine.
@@ -37,12 +37,7 @@ func (r *Runtime) serve(q *remoting.Request) {
 	case wire.ReqConsumeMessageDirectly:
 		err = r.serveConsume(q)
 	case wire.ReqPushReplyMessageToClient:
-		if p := r.members.producer(""); p != nil && p.Reply != nil {
-			p.Reply(f.Clone())
-			q.Reply(wire.RespSuccess, "", nil, nil)
-			return
-		}
-		q.Reply(wire.RespSystemError, "no producer here waits for replies", nil, nil)
+		err = r.serveReply(q)
 	default:
 		q.Reply(wire.RespRequestCodeNotSupported, " request type "+strconv.Itoa(int(f.Code))+" not supported", nil, nil)
 	}
