@@ -25,5 +25,16 @@
 // a message can arrive twice; consumers tell by MessageView.ID.
 //
 // Messages with the same ShardingKey go to one queue, in the order they were
-// sent, as long as each send waits for the one before.
+// sent, as long as each send waits for the one before. Asynchronous sends of one
+// caller leave in order too, but one that is tried again may be overtaken.
+//
+// # Ways to send
+//
+//	Send        waits for the broker's answer; 1 to some hundred goroutines share a connection well
+//	SendAsync   has a callback; as fast as the machine allows, bounded by WithInflight
+//	SendBatch   many messages of one topic in few requests
+//	SendOneway  no answer at all: may be lost
+//	Request     waits for a consumer's answer
+//
+// WithLinger turns asynchronous sends into batches on its own.
 package producer
