@@ -56,6 +56,10 @@ var (
 	ErrRevoked = errors.New("rocketmq: queue revoked")
 	// ErrNotFound is a query without a hit.
 	ErrNotFound = errors.New("rocketmq: not found")
+	// ErrNotRecallable means that a delayed message cannot be recalled: its
+	// handle is none or belongs to another topic or broker, or it has been
+	// delivered.
+	ErrNotRecallable = errors.New("rocketmq: message cannot be recalled")
 	// ErrUnsupported means that the server does not know this request; it may
 	// be too old.
 	ErrUnsupported = errors.New("rocketmq: not supported by the server")
@@ -104,6 +108,7 @@ var sentinels = map[Code]error{
 	CodeSubscriptionMissing:  ErrNotFound,
 	CodeSubscriptionOutdated: ErrUnavailable,
 	CodeConsumerNotOnline:    ErrNotFound,
+	CodeIllegalOperation:     ErrNotRecallable,
 }
 
 // Is maps the code to the errors of this package. Access control has no code
@@ -282,7 +287,7 @@ func IsRetryable(err error) bool {
 	if errors.As(err, &be) {
 		return retryableCode(be.Code) && !be.Is(ErrUnauthorized)
 	}
-	for _, no := range [...]error{ErrInvalidMessage, ErrInvalidOption, ErrClosed, ErrTopicNotFound} {
+	for _, no := range [...]error{ErrInvalidMessage, ErrInvalidOption, ErrClosed, ErrTopicNotFound, ErrNotRecallable} {
 		if errors.Is(err, no) {
 			return false
 		}

@@ -142,6 +142,12 @@ func (m *Message) checkProperties() error {
 		}
 		size += len(wire.PropShardingKey) + len(m.ShardingKey) + 2
 	}
+	if to := m.ReplyTo; to != nil {
+		if err := to.check(); err != nil {
+			return err
+		}
+		size += len(wire.PropReplyToClient) + len(to.Client) + len(wire.PropCorrelationID) + len(to.CorrelationID) + 4
+	}
 	for k, v := range m.Properties {
 		switch {
 		case k == "":
@@ -165,6 +171,16 @@ func (m *Message) checkProperties() error {
 		return fmt.Errorf("%w: tag, keys and properties take %d bytes encoded, the limit is %d", ErrTooLarge, size, MaxProperties-reservedRoom)
 	}
 	return nil
+}
+
+func (to *ReplyTo) check() error {
+	if to.Client == "" || to.CorrelationID == "" || to.TTL < 0 {
+		return errors.New("ReplyTo needs a client, a correlation id and a time that is not negative; NewReply makes it")
+	}
+	if err := checkValue("client of the reply", to.Client); err != nil {
+		return err
+	}
+	return checkValue("correlation id", to.CorrelationID)
 }
 
 // checkValue refuses what the properties' encoding cannot carry. Java readers

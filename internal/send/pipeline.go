@@ -11,6 +11,7 @@ import (
 	"github.com/gorocketmq/rocketmq"
 	"github.com/gorocketmq/rocketmq/internal/bridge"
 	"github.com/gorocketmq/rocketmq/internal/client"
+	"github.com/gorocketmq/rocketmq/internal/inflate"
 	"github.com/gorocketmq/rocketmq/internal/run"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 	"github.com/gorocketmq/rocketmq/selector"
@@ -46,6 +47,7 @@ type Options struct {
 	Fixed    bool
 	Selector selector.QueueSelector // used if not nil and not Fixed
 	Extra    wire.Properties        // further properties, encoded; not in batches
+	By       time.Time              // lowers the total timeout; zero: does not
 }
 
 // Outcome is the end of a send of one message.
@@ -83,6 +85,9 @@ type Pipeline struct {
 	stopRoutes func()
 	attempts   sync.Pool // *attempt
 	packer     packer
+	inflater   inflate.Inflater
+	open       context.Context // ends when Close begins
+	shut       context.CancelFunc
 
 	// Of asynchronous sends.
 	goroutines *run.Group
@@ -119,6 +124,7 @@ func New(cfg Config) *Pipeline {
 		}
 	}
 	p.gate.init()
+	p.open, p.shut = context.WithCancel(context.Background())
 	p.attempts.New = func() any { return newAttempt(p) }
 	p.packer.init(cfg.Compression)
 	p.goroutines = run.NewGroup(context.Background())
@@ -210,10 +216,11 @@ func (p *Pipeline) Queues(ctx context.Context, topic string) ([]rocketmq.Queue, 
 }
 
 // Close lets no new sends in, waits for those under way and leaves the
-// producer group. When ctx ends first, sends under way go on to their own
+// producer group. Requests that wait for their reply end at once. When ctx ends first, sends under way go on to their own
 // deadline.
 func (p *Pipeline) Close(ctx context.Context) error {
 	p.gate.shut()
+	p.shut()
 	if p.linger != nil {
 		p.linger.flush()
 	}

@@ -46,6 +46,9 @@ func (s *sending) begin(ctx context.Context, now time.Time) {
 	if d, ok := ctx.Deadline(); ok && d.Before(s.deadline) {
 		s.deadline = d
 	}
+	if by := s.opts.By; !by.IsZero() && by.Before(s.deadline) {
+		s.deadline = by
+	}
 }
 
 // run finds the route and tries until an attempt succeeds, is not worth
@@ -88,11 +91,15 @@ func (s *sending) route(ctx context.Context) (err error) {
 	if s.known() {
 		return nil
 	}
-	ctx, cancel := context.WithDeadline(ctx, s.deadline)
+	ctx, cancel := context.WithDeadlineCause(ctx, s.deadline, errNoRouteInTime)
 	defer cancel()
 	s.t, s.tb, err = s.p.table(ctx, s.m.Topic)
 	return err
 }
+
+// errNoRouteInTime is the end of the total timeout, unlike that of the caller's
+// own context.
+var errNoRouteInTime = fmt.Errorf("%w: no name server has given a route in time", rocketmq.ErrTimeout)
 
 // try makes attempts from now on.
 func (s *sending) try(ctx context.Context, a *attempt) (stored bool, err error) {
