@@ -103,6 +103,8 @@ func (a *attempt) release() {
 	a.body, a.err, a.remark, a.recall = nil, nil, "", ""
 	a.head = wire.SendRequest{}
 	a.ids = a.ids[:0]
+	// A send that ends before it is prepared must not be told as the one before.
+	a.flag, a.region, a.noTrace = 0, a.region[:0], false
 	for _, b := range []*[]byte{&a.ids, &a.props, &a.buf, &a.offsetID} {
 		if cap(*b) > maxKept {
 			*b = nil
