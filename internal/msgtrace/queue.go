@@ -43,6 +43,7 @@ type queue struct {
 	bytes   int
 	closed  bool
 	dropped int64
+	open    int // taken, and not known yet whether they arrived
 }
 
 func (q *queue) init() { q.ready = make(chan struct{}, 1) }
@@ -94,6 +95,7 @@ func (q *queue) take(batch []entry, all bool) []entry {
 		q.head++
 		q.bytes -= len(e.b)
 	}
+	q.open += len(batch)
 	switch {
 	case q.head == len(q.list):
 		q.list, q.head = q.list[:0], 0
@@ -126,15 +128,31 @@ func (q *queue) discard() {
 	q.list, q.head, q.bytes = nil, 0, 0
 }
 
-// lose counts contexts that were taken and did not arrive.
+// arrived settles contexts that were taken.
+func (q *queue) arrived(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.open -= n
+}
+
+// lose settles contexts that were taken and did not arrive.
 func (q *queue) lose(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.open -= n
 	q.dropped += int64(n)
 }
 
+// lost is how many contexts are known to have been dropped.
 func (q *queue) lost() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.dropped
+}
+
+// missing also counts those of which nothing is known.
+func (q *queue) missing() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.dropped + int64(q.open)
 }

@@ -144,7 +144,7 @@ func (t *Tracer) end(ctx context.Context) {
 	err = errors.Join(err, t.pipe.Close(ctx))
 	t.goroutines.Cancel(nil)
 	t.queue.discard()
-	if n := t.Dropped(); n > 0 || err != nil {
+	if n := t.queue.missing(); n > 0 || err != nil {
 		t.log.Warn("message traces have ended", "dropped", n, "err", err)
 	}
 }
@@ -219,6 +219,7 @@ func (t *Tracer) deliver(ctx context.Context, batch []entry) bool {
 		t.queue.lose(n)
 		return false
 	}
+	t.queue.arrived(n)
 	t.failing.Store(false)
 	t.told = t.Dropped()
 	t.log.Info("message traces are sent again", "dropped", t.told)
@@ -228,6 +229,7 @@ func (t *Tracer) deliver(ctx context.Context, batch []entry) bool {
 // settle notes how an asynchronous send ended.
 func (t *Tracer) settle(n int, err error) {
 	if err == nil {
+		t.queue.arrived(n)
 		return
 	}
 	t.queue.lose(n)

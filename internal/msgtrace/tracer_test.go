@@ -121,6 +121,7 @@ func TestBatches(t *testing.T) {
 		tr.Close(context.Background())
 		require.Equal(t, 19+29, sum(f.sizes()))
 		require.Zero(t, tr.Dropped())
+		require.Zero(t, tr.queue.missing())
 		require.Zero(t, log.count("level="))
 	})
 }
@@ -290,9 +291,9 @@ func TestCloseIsBounded(t *testing.T) {
 	}{
 		{"nothing to do", time.Hour, never, nil, 0, 0, 0},
 		{"in time", time.Hour, time.Second, nil, 100, time.Second, 0},
-		{"no answers", time.Hour, never, nil, 1000, closeLimit, -1},
-		{"no answers, no time", time.Second, never, nil, 1000, time.Second, -1},
-		{"time is over already", 0, never, nil, 1000, 0, -1},
+		{"no answers", time.Hour, never, nil, 1000, closeLimit, 1000},
+		{"no answers, no time", time.Second, never, nil, 1000, time.Second, 1000},
+		{"time is over already", 0, never, nil, 1000, 0, 1000},
 		{"all fail", time.Hour, 3 * time.Second, errors.New("no"), maxWaiting, closeLimit, maxWaiting},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -310,13 +311,8 @@ func TestCloseIsBounded(t *testing.T) {
 				require.Equal(t, 1, f.closed)
 				synctest.Wait() // what had no time left is being counted
 				before := tr.Dropped()
-				if tt.lost >= 0 {
-					require.LessOrEqual(t, before, tt.lost)
-					require.Equal(t, tt.n == maxWaiting, before > 0)
-				}
-				if before > 0 {
-					require.Equal(t, 1, log.count("have ended"))
-				}
+				require.Equal(t, tt.lost, tr.queue.missing())
+				require.Equal(t, min(int(tt.lost), 1), log.count("have ended"))
 				observe(tr, 5)
 				require.Equal(t, before+5, tr.Dropped(), "too late")
 				synctest.Wait()
