@@ -78,33 +78,6 @@ func TestPropertiesWithoutLastSeparator(t *testing.T) {
 	require.Equal(t, "DefaultRegion", rec.Properties.Text("MSG_REGION"))
 }
 
-func TestBatchItemsKeepTheirIDs(t *testing.T) {
-	b := startBroker(t)
-	p := dial(t, b)
-	var body []byte
-	for _, id := range []string{"ONE", "TWO", "THREE"} {
-		body = wire.AppendBatchItem(body, 0, []byte("body of "+id), wire.AppendProperty(nil, "UNIQ_KEY", id))
-	}
-	h := sendHeader("T", 2, "UNIQ_KEY", "BATCH")
-	h.Batch = true
-	f := p.must(wire.ReqSendBatchMessage, h, body)
-	var resp wire.SendResponse
-	require.NoError(t, resp.DecodeExt(f))
-	require.Equal(t, "BATCH", string(resp.TransactionID))
-	ids := strings.Split(string(resp.OffsetMsgID), ",")
-	require.Len(t, ids, 3)
-	for i, want := range []string{"ONE", "TWO", "THREE"} {
-		_, phy, err := wire.ParseOffsetMsgID(ids[i])
-		require.NoError(t, err)
-		var rec wire.Record
-		_, err = wire.DecodeRecord(p.must(wire.ReqViewMessageByID, &wire.ViewMessageRequest{Offset: phy}, nil).Body, &rec)
-		require.NoError(t, err)
-		require.Equal(t, want, rec.Properties.Text("UNIQ_KEY"))
-		require.Equal(t, "DefaultCluster", rec.Properties.Text("CLUSTER"))
-		require.EqualValues(t, i, rec.QueueOffset)
-	}
-}
-
 func TestSendRefusals(t *testing.T) {
 	b := startBroker(t)
 	p := dial(t, b)

@@ -43,6 +43,8 @@ func (op *sendOp) prepare(r *remoting.Request) bool {
 	b, req := op.b, &op.req
 	s := scan(req.Properties)
 	switch {
+	case op.batch && (s.half || s.delayed != ""):
+		return op.fail(wire.RespMessageIllegal, "a batch cannot be transactional or delayed")
 	case s.half:
 		return op.fail(wire.RespNoPermission, "the broker["+b.addr+"] does not take transactional messages yet")
 	case s.delayed != "":
