@@ -216,8 +216,8 @@ func (p *Pipeline) Queues(ctx context.Context, topic string) ([]rocketmq.Queue, 
 }
 
 // Close lets no new sends in, waits for those under way and leaves the
-// producer group. Requests that wait for their reply end at once. When ctx ends first, sends under way go on to their own
-// deadline.
+// producer group. Requests that wait for their reply end at once. When ctx ends
+// first, sends under way go on to their own deadline.
 func (p *Pipeline) Close(ctx context.Context) error {
 	p.gate.shut()
 	p.shut()
