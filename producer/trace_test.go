@@ -208,9 +208,9 @@ func TestTraceSaysWhatTheBrokerSaid(t *testing.T) {
 // noticed by sends; Close is bounded.
 func TestTraceNeverDelaysASend(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		break_ func(c *cluster, traces *server)
-		most   time.Duration // Close
+		name  string
+		spoil func(c *cluster, traces *server)
+		most  time.Duration // Close
 	}{
 		{"no answer", func(_ *cluster, traces *server) { traces.silent() }, 5 * time.Second},
 		{"refused", func(_ *cluster, traces *server) { traces.answer(wire.RespNoPermission, "no") }, time.Second},
@@ -225,7 +225,7 @@ func TestTraceNeverDelaysASend(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, orders, traces := tracing(t)
-				tt.break_(c, traces)
+				tt.spoil(c, traces)
 				var log bytes.Buffer
 				p, err := producer.New(c.client(rocketmq.WithLogger(textLogger(&log))), producer.WithTrace(""))
 				require.NoError(t, err)
