@@ -86,7 +86,7 @@ bench: ## the benchmarks beside the code, with allocations
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
 
 .PHONY: bench-peer
-bench-peer: ## ours and the official Go client in turns on one rmqbroker: rates, CPU, allocations, ratios (BENCHFLAGS)
+bench-peer: ## ours and the official Go client in turns, on a null broker and on rmqbroker: rates, CPU, allocations, ratios (BENCHFLAGS)
 	$(GO) build -o $(BIN)/rmqbroker ./cmd/rmqbroker
 	cd bench && $(GO) build -o $(BIN)/mqbench .
 	$(BIN)/mqbench -rmqbroker $(BIN)/rmqbroker $(BENCHFLAGS)

@@ -1,20 +1,27 @@
-// Command mqbench compares the official Go client with this module's, both on
-// cmd/rmqbroker, in turns within one run:
+// Command mqbench compares the official Go client with this module's, in turns
+// within one run, first on a null broker and then on cmd/rmqbroker:
 //
 //	go build -o bin/rmqbroker ./cmd/rmqbroker
 //	cd bench && go run . -rmqbroker ../bin/rmqbroker
 //
-// or "make bench-peer". Broker and load are separate processes, started anew
-// for every point (a consumer's broker, which has to be filled first, serves
-// all rounds of its workload). A sender runs for a second to warm up and is
-// then measured for the length of -window. A consumer reads a filled topic
-// from its start with a group of its own; its first tenth is the warm-up.
+// or "make bench-peer". The null broker, a mode of this program, answers at once
+// and stores nothing: what differs there is the client, and what is asked of
+// ours ("must") is asked there. On rmqbroker the broker's own work is in both
+// clients' rates; -on chooses.
+//
+// Broker and load are separate processes, started anew for every point (a
+// consumer's broker, which has to be filled first, serves all rounds of its
+// workload). A sender runs for a second to warm up and is then measured for the
+// length of -window. A consumer reads a filled topic from its start with a group
+// of its own; its first tenth is the warm-up.
 //
 // A point counts only if the work was done: acknowledged messages equal the
 // rise of the queues' offsets, every message of the filled topic arrived, no
-// call failed. A round in which the machine lost more than 3 % of its time to
-// its host is repeated. What is claimed is the ratio within a round; rates of
-// different runs are not comparable.
+// call failed. One-way messages have no acknowledgement: their rate is that of
+// the broker's offsets, which must reach the number of calls. A round in which
+// the machine lost more than 3 % of its time to its host (-stolen) is repeated.
+// What is claimed is the ratio within a round; rates of different runs are not
+// comparable.
 //
 // With -apache VERSIONS (make bench-java) it compares brokers: Apache's and
 // rmqbroker, both under this module's client. Their processes stay up for all
@@ -24,7 +31,8 @@
 //
 // "msg/s" is the rate in the measured window, "us CPU" the load process's user
 // and system time per message and the broker's, "allocs" and "bytes" the load
-// process's heap allocations per message.
+// process's heap allocations per message, "writes" its write calls, which are
+// almost all on sockets.
 package main
 
 import (
