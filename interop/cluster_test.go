@@ -86,6 +86,8 @@ func startApacheBroker(t *testing.T, version, dir string, c *cluster, store stri
 		"flushDiskType=ASYNC_FLUSH",
 		"autoCreateTopicEnable=true",
 		"autoCreateSubscriptionGroup=true",
+		"traceTopicEnable=true",
+		"recallMessageEnable=true", // those before 5.3.2 ignore it
 	}, more...), "\n")+"\n")
 	s, _ := startServer(t, "broker-"+version, "boot success", javaCommand(dir, fetchJars(t, version), serverFlags("512m"),
 		"org.apache.rocketmq.broker.BrokerStartup", "-c", conf))

@@ -49,6 +49,7 @@ func TestApache(t *testing.T) {
 				pairing("official go client", c.name+" (control)", "%s", roundTripGo(t, c, topic, group, clientMessages))
 			})
 			t.Run("our producer", func(t *testing.T) { oursToJava(t, v, c) })
+			t.Run("requests", func(t *testing.T) { requests(t, v, c) })
 		})
 	}
 }
@@ -82,9 +83,11 @@ func TestRmqbroker(t *testing.T) {
 	})
 	for _, v := range versions {
 		t.Run("java producer "+v, func(t *testing.T) { javaToOurs(t, v, c) })
+		t.Run("requests "+v, func(t *testing.T) { requests(t, v, c) })
 	}
 	t.Run("our producer", func(t *testing.T) { oursToJava(t, versions[0], c) })
 	t.Run("go producer", func(t *testing.T) { goToOurs(t, c) })
+	t.Run("go requests", func(t *testing.T) { requestsGo(t, c) })
 	t.Run("stop", func(t *testing.T) {
 		if err := c.broking.stop(); err != nil {
 			t.Errorf("rmqbroker on SIGTERM: %v, want a clean exit", err)

@@ -1,6 +1,6 @@
 // Command goclient does one of several jobs with the official Go client. With
 // -out it sends messages in every way the client has, and writes what it knows
-// about each to that file.
+// about each to that file; with -ask it makes requests.
 //
 // Without it makes a round trip: a push
 // consumer subscribed to tags a and b, and a producer that sends n messages
@@ -36,6 +36,7 @@ func main() {
 	group := flag.String("group", "", "consumer group; it must be new")
 	n := flag.Int("n", 2000, "messages to send and receive")
 	out := flag.String("out", "", "send in all ways, records to this file")
+	ask := flag.Bool("ask", false, "make n requests that java/Respond.java or its like answers")
 	wait := flag.Duration("wait", time.Minute, "how long to wait for the last message")
 	flag.Parse()
 	if *topic == "" || *group == "" || *n < 1 {
@@ -45,6 +46,13 @@ func main() {
 	rlog.SetLogLevel("error")
 	if *out != "" {
 		if err := sendAll(*namesrv, *topic, *group, *out); err != nil {
+			fmt.Fprintln(os.Stderr, "goclient:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if *ask {
+		if err := askAll(*namesrv, *topic, *group, *n); err != nil {
 			fmt.Fprintln(os.Stderr, "goclient:", err)
 			os.Exit(1)
 		}
