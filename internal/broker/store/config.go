@@ -222,7 +222,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.DelayLevels == nil {
-		c.DelayLevels = defaultDelayLevels()
+		c.DelayLevels = DefaultDelayLevels()
 	}
 	return c, nil
 }
@@ -236,9 +236,4 @@ func set[T comparable](v *T, def T) {
 	if *v == zero {
 		*v = def
 	}
-}
-
-func defaultDelayLevels() []time.Duration {
-	const s, m, h = time.Second, time.Minute, time.Hour
-	return []time.Duration{s, 5 * s, 10 * s, 30 * s, m, 2 * m, 3 * m, 4 * m, 5 * m, 6 * m, 7 * m, 8 * m, 9 * m, 10 * m, 20 * m, 30 * m, h, 2 * h}
 }

@@ -190,12 +190,17 @@ func (s *Store) writable() error {
 // blocks for the disk. With
 // an error the abort file stays, and the next Open recovers as after a crash.
 // Calls after the first one, or after Abandon, do nothing.
-func (s *Store) Close() error {
-	s.ending.Do(func() { s.endErr = s.close() })
+func (s *Store) Close() error { return s.CloseWith(nil) }
+
+// CloseWith is [Store.Close] that calls last, if that is not nil, once
+// everything is on the disk and before the directory is given back: whoever
+// keeps notes of what the store has writes them there.
+func (s *Store) CloseWith(last func()) error {
+	s.ending.Do(func() { s.endErr = s.close(last) })
 	return s.endErr
 }
 
-func (s *Store) close() error {
+func (s *Store) close(last func()) error {
 	s.stop()
 	err := s.flushLog()
 	s.giveUp(errors.Join(errClosed, err))
@@ -214,6 +219,9 @@ func (s *Store) close() error {
 	}
 	if err == nil {
 		err = s.flushAll()
+	}
+	if err == nil && last != nil {
+		last()
 	}
 	err = errors.Join(err, s.log.dropNext(true))
 	if err == nil {
