@@ -28,6 +28,7 @@ const (
 	ReqNotifyConsumerIdsChanged         int32 = 40     // NOTIFY_CONSUMER_IDS_CHANGED
 	ReqLockBatchMQ                      int32 = 41     // LOCK_BATCH_MQ
 	ReqUnlockBatchMQ                    int32 = 42     // UNLOCK_BATCH_MQ
+	ReqGetAllDelayOffset                int32 = 45     // GET_ALL_DELAY_OFFSET
 	ReqCheckClientConfig                int32 = 46     // CHECK_CLIENT_CONFIG
 	ReqPutKVConfig                      int32 = 100    // PUT_KV_CONFIG
 	ReqGetKVConfig                      int32 = 101    // GET_KV_CONFIG
@@ -190,6 +191,8 @@ func RequestName(code int32) string {
 		return "LOCK_BATCH_MQ"
 	case ReqUnlockBatchMQ:
 		return "UNLOCK_BATCH_MQ"
+	case ReqGetAllDelayOffset:
+		return "GET_ALL_DELAY_OFFSET"
 	case ReqCheckClientConfig:
 		return "CHECK_CLIENT_CONFIG"
 	case ReqPutKVConfig:
