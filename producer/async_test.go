@@ -149,6 +149,7 @@ func TestC16_ExactlyOneCallback(t *testing.T) {
 		return c.broker("b1:0"), c.producer(opts...)
 	}
 	t.Run("deadline races the answer", func(t *testing.T) {
+		t.Parallel()
 		b, p := setup(t, producer.WithTimeout(120*time.Millisecond, 60*time.Millisecond), producer.WithRetries(1))
 		b.on(wire.ReqSendMessageV2, func(q *remoting.Request) {
 			if rand.IntN(100) == 0 {
@@ -164,6 +165,7 @@ func TestC16_ExactlyOneCallback(t *testing.T) {
 		}
 	})
 	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
 		b, p := setup(t)
 		b.answer(wire.RespMessageIllegal, "no")
 		o := sendAll(t, p, plain(t))
@@ -175,6 +177,7 @@ func TestC16_ExactlyOneCallback(t *testing.T) {
 		require.Equal(t, rocketmq.CodeMessageIllegal, be.Code)
 	})
 	t.Run("cancelled context", func(t *testing.T) {
+		t.Parallel()
 		_, p := setup(t)
 		why := errors.New("why")
 		gone, cancel := context.WithCancelCause(t.Context())
@@ -197,6 +200,7 @@ func TestC16_ExactlyOneCallback(t *testing.T) {
 		require.NoError(t, o.err(1))
 	})
 	t.Run("close during flight", func(t *testing.T) {
+		t.Parallel()
 		_, p := setup(t)
 		o := newOutcomes()
 		var wg sync.WaitGroup
@@ -220,6 +224,7 @@ func TestC16_ExactlyOneCallback(t *testing.T) {
 		}
 	})
 	t.Run("disconnect", func(t *testing.T) {
+		t.Parallel()
 		b, p := setup(t)
 		var count atomic.Int32
 		b.on(wire.ReqSendMessageV2, func(q *remoting.Request) {

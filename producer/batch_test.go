@@ -206,7 +206,7 @@ func TestSendOneway(t *testing.T) {
 	}
 	require.NoError(t, p.Flush(t.Context()))
 	require.NoError(t, p.Close(t.Context()))
-	require.Eventually(t, func() bool { return len(b.got()) == 20 }, tenSeconds, tick)
+	require.Eventually(t, func() bool { return len(b.got()) == 20 }, patience, tick)
 	for _, s := range b.got() {
 		require.Equal(t, wire.FlagOneway, s.flag&wire.FlagOneway)
 		require.NotEmpty(t, s.id)

@@ -261,7 +261,7 @@ func message(topic string) *rocketmq.Message {
 func textLogger(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
 
 const (
-	tenSeconds = 10 * time.Second
+	patience = 10 * time.Second
 	tick       = time.Millisecond
 )
 

@@ -67,7 +67,7 @@ func TestInterceptors(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, rs, 3)
 			require.NoError(t, p.Close(t.Context()))
-			require.Eventually(t, func() bool { return len(b.got()) == 205 }, tenSeconds, tick)
+			require.Eventually(t, func() bool { return len(b.got()) == 205 }, patience, tick)
 			for _, s := range b.got() {
 				require.Equal(t, "ab", s.props["stamp"], s.body)
 			}

@@ -70,7 +70,7 @@ func defaultConfig() config {
 		group: DefaultGroup, total: 3 * time.Second, attempt: time.Second, retries: 2,
 		avoidance:   DefaultAvoidance(),
 		compression: send.Compression{Codec: send.ZLIB, Level: 5, Threshold: 4 << 10},
-		messages:    10_000, bytes: 64 << 20,
+		messages:    1024, bytes: 32 << 20,
 	}
 }
 
@@ -157,9 +157,10 @@ func WithCompression(codec Codec, level, threshold int) Option {
 }
 
 // WithInflight bounds the asynchronous sends under way, by their number and by
-// the bytes of their bodies and 512 for each message: 10,000 and 64 MiB by
+// the bytes of their bodies and 512 for each message: 1024 and 32 MiB by
 // default. SendAsync waits for room. A larger body goes when there is nothing
-// else.
+// else. More than a broker stores within the timeout of an attempt only makes
+// attempts fail.
 func WithInflight(messages, bytes int) Option {
 	return func(c *config) { c.messages, c.bytes = messages, bytes }
 }

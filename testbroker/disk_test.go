@@ -48,7 +48,7 @@ func TestC62_FullDisk(t *testing.T) {
 // has missed is gone. It commits where the queue is without a message.
 func TestC42_CleanedUpQueue(t *testing.T) {
 	c := testbroker.New(t, testbroker.Topic("T", 1), testbroker.Topic("U", 1), testbroker.SegmentSize(64<<10))
-	p := newProducer(t, c)
+	p := newProducer(t, c, producer.WithCompression(producer.NoCompression, 0, 0)) // bodies are to fill files
 	const n = 2020
 	for i := range n {
 		_, err := p.Send(t.Context(), &rocketmq.Message{Topic: "T", Body: fmt.Append(nil, i)})

@@ -196,7 +196,7 @@ func (x *async) deliver() {
 	if x.stored {
 		res = x.a.result(x.last)
 	}
-	x.finish(x.a, res, x.err)
+	x.finish(x.a, 0, res, x.err)
 }
 
 // unpack gives each member of a parcel its own outcome.
@@ -211,18 +211,19 @@ func (x *async) unpack() {
 			res = all[i]
 		}
 		m.last, m.r, m.failed = x.last, x.r, x.failed
-		m.finish(x.a, res, x.err)
+		m.finish(x.a, i, res, x.err)
 	}
 	x.drop()
 }
 
-// finish gives back what x has taken and runs the callback. The answer is in a.
-func (x *async) finish(a *attempt, res Result, err error) {
+// finish gives back what x has taken and runs the callback. It was the i-th
+// message of the request in a.
+func (x *async) finish(a *attempt, i int, res Result, err error) {
 	p := x.p
 	if x.bytes > 0 {
 		p.window.leave(x.bytes)
 	}
-	x.ended(x.ctx, x.m, a, res, err)
+	x.ended(x.ctx, x.m, a, i, res, err)
 	done, lap, late := x.done, x.lap, x.late
 	x.drop()
 	p.call(done, res, err)

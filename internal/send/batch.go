@@ -153,7 +153,7 @@ func (p *Pipeline) sendPart(ctx context.Context, ms []*rocketmq.Message, part []
 		if errs[i] = err; rs != nil {
 			res[i] = rs[k]
 		}
-		s.ended(ctx, ms[i], a, res[i], err)
+		s.ended(ctx, ms[i], a, k, res[i], err)
 	}
 	a.release()
 	p.attempts.Put(a)
@@ -173,7 +173,7 @@ func (p *Pipeline) SendOneway(ctx context.Context, m *rocketmq.Message, o Option
 	s.begin(ctx, time.Now())
 	a := p.attempts.Get().(*attempt)
 	err := s.oneway(ctx, a)
-	s.ended(ctx, m, a, Result{Queue: s.last}, err)
+	s.ended(ctx, m, a, 0, Result{Queue: s.last}, err)
 	a.release()
 	p.attempts.Put(a)
 	return err

@@ -160,21 +160,22 @@ func (p *Pipeline) Send(ctx context.Context, m *rocketmq.Message, o Options) (Re
 	if stored {
 		res = a.result(s.last)
 	}
-	s.ended(ctx, m, a, res, err)
+	s.ended(ctx, m, a, 0, res, err)
 	a.release()
 	p.attempts.Put(a)
 	return res, err
 }
 
-// ended tells hooks and traces how the send of m ended; the answer is in a.
-func (s *sending) ended(ctx context.Context, m *rocketmq.Message, a *attempt, res Result, err error) {
+// ended tells hooks and traces how the send of m ended, the i-th message of the
+// request in a.
+func (s *sending) ended(ctx context.Context, m *rocketmq.Message, a *attempt, i int, res Result, err error) {
 	p := s.p
 	if p.hooks == nil && p.cfg.Observe == nil || s.start.IsZero() {
 		return
 	}
 	id, took := res.MessageID, time.Since(s.start)
-	if id == "" && len(a.ids) == idLen {
-		id = string(a.ids)
+	if id == "" && len(a.ids) >= (i+1)*idLen {
+		id = string(a.ids[i*idLen : (i+1)*idLen])
 	}
 	if p.hooks != nil {
 		s.report(ctx, m, id, took, err)
