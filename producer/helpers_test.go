@@ -262,7 +262,7 @@ func textLogger(b *bytes.Buffer) *slog.Logger { return slog.New(slog.NewTextHand
 
 const (
 	patience = 10 * time.Second
-	tick       = time.Millisecond
+	tick     = time.Millisecond
 )
 
 func ap(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }

@@ -101,7 +101,7 @@ func (x *async) launch() {
 // first makes the first attempt if nothing has to be waited for. Once it has
 // returned true x may be anybody's.
 func (x *async) first() (gone bool) {
-	defer x.mind(&gone)
+	defer func() { x.mind(recover(), &gone) }()
 	p := x.p
 	if !x.known() || x.ctx.Err() != nil {
 		return false
@@ -164,7 +164,7 @@ func (x *async) help() {
 // clear waits for what was in the way of the first attempt. What cannot be had
 // is reported by run, which tries once more.
 func (x *async) clear() (ok bool) {
-	defer x.mind(&ok)
+	defer func() { x.mind(recover(), &ok) }()
 	if x.route(x.ctx) != nil || x.choose() != nil || x.r.addr == "" {
 		return false
 	}
@@ -174,8 +174,8 @@ func (x *async) clear() (ok bool) {
 
 // mind makes a selector's panic a false; it will panic again where that is
 // reported.
-func (x *async) mind(ok *bool) {
-	if v := recover(); v != nil {
+func (x *async) mind(panicked any, ok *bool) {
+	if panicked != nil {
 		x.begun, *ok = false, false
 	}
 }

@@ -96,7 +96,7 @@ func (l *linger) way(x *async) (way lane, ok bool) {
 	case x.m.ShardingKey == "" && x.opts.Selector == nil && x.p.cfg.Selector == nil:
 		return way, true
 	}
-	defer x.mind(&ok)
+	defer func() { x.mind(recover(), &ok) }()
 	if !x.known() || x.choose() != nil {
 		return way, false
 	}
