@@ -60,16 +60,18 @@ func TestC29_PanickingHandlerSentBack(t *testing.T) {
 	}
 }
 
-// C29 with a broker that does not take messages back: they stay here, are
-// tried again every 5 s with a rising attempt, and hold the offset. All 20
-// slots remain usable.
+// C29 with a broker that takes messages neither back nor as new ones: they stay
+// here, are tried again every 5 s with a rising attempt, and hold the offset. All
+// 20 slots remain usable.
 func TestC29_PanickingHandlerKeptHere(t *testing.T) {
 	bubble(t, func(t *testing.T, b *fake) {
 		b.topic("T", 1)
-		b.on(wire.ReqConsumerSendMsgBack, func(r *remoting.Request) bool {
-			r.Reply(wire.RespRequestCodeNotSupported, "", nil, nil)
-			return true
-		})
+		for _, code := range []int32{wire.ReqConsumerSendMsgBack, wire.ReqSendMessageV2} {
+			b.on(code, func(r *remoting.Request) bool {
+				r.Reply(wire.RespRequestCodeNotSupported, "", nil, nil)
+				return true
+			})
+		}
 		for i := range 100 {
 			b.put("T", 0, fmt.Sprint(i))
 		}

@@ -35,6 +35,9 @@ type fake struct {
 	queries   []wire.QueryOffsetRequest
 	pulls     []wire.PullRequest // slices not valid
 	sendBacks []wire.SendBackRequest
+	sends     []fakeSend
+	locks     map[wire.MessageQueue]fakeLock
+	lockCalls []fakeLockCall
 	other     []int32 // codes of all other requests
 	deny      map[int32]func(r *remoting.Request) bool
 	polls     []*poll
@@ -67,7 +70,7 @@ func newFake(tb testing.TB) *fake {
 	tb.Helper()
 	f := &fake{
 		tb: tb, topics: map[string]*fakeTopic{}, offsets: map[wire.MessageQueue]int64{},
-		members: map[*remoting.Conn]string{}, deny: map[int32]func(*remoting.Request) bool{},
+		members: map[*remoting.Conn]string{}, locks: map[wire.MessageQueue]fakeLock{}, deny: map[int32]func(*remoting.Request) bool{},
 	}
 	f.srv = remoting.NewServer(remoting.ServerConfig{Config: remoting.Config{Handler: f.serve, OnClose: f.closed}})
 	for _, addr := range []string{fakeNameServer, fakeBroker} {
@@ -214,6 +217,12 @@ func (f *fake) serve(r *remoting.Request) {
 		f.offset(r)
 	case wire.ReqConsumerSendMsgBack:
 		f.sendBack(r)
+	case wire.ReqLockBatchMQ:
+		f.lock(r)
+	case wire.ReqUnlockBatchMQ:
+		f.unlock(r)
+	case wire.ReqSendMessageV2:
+		f.send(r)
 	case wire.ReqUnregisterClient:
 		f.unregister(r)
 	default:

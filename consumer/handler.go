@@ -14,15 +14,20 @@ import (
 //	nil                all are done
 //	any other error    all are retried by the group's policy, the attempt counts
 //	RetryAfter(d, err) retried, not before d
+//	DeadLetter(err)    to the dead-letter topic now
 //	BatchError{...}    one outcome per message, nil entries are done
 //	Acked(n, err)      the first n are done, message n has outcome err, the
 //	                   rest was not attempted and comes again at once
+//
+// To an [Ordered] consumer a failure suspends the queue: the message comes again,
+// first, after a second or what RetryAfter says.
 //
 // A panic is a failure: it is logged with its stack, and to the policy it is a
 // [rocketmq.PanicError].
 //
 // ctx ends when the queue was given to another member (its cause is
-// [rocketmq.ErrRevoked]; running handlers get a second before that), when the
+// [rocketmq.ErrRevoked]; running handlers get a second before that), at once when
+// the lock of an ordered queue is lost (also ErrRevoked), when the
 // consumer closes and its drain limit has passed ([rocketmq.ErrClosed]), and at
 // the limit of [WithHandlerTimeout]. A handler that returns later than that is
 // waited for no longer.

@@ -1,6 +1,8 @@
 package consumer
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gorocketmq/rocketmq"
@@ -23,20 +25,48 @@ type QueueHealth struct {
 	InFlight    int // of these, begun by a handler or waiting for a retry
 	// State is what pulling does: "pulling", "cache full" (handlers are slower
 	// than the broker), "taking over" (gives another member a moment to commit),
-	// "connecting", "backing off" (see LastError), "revoked".
-	State     string
-	LastPull  time.Time // last good answer of the broker
-	LastError error     // failure since then, nil if there was none
+	// "connecting", "backing off" (see LastError), "revoked". In order also
+	// "waiting for lock" (another member has it still), "lock lost" (another member
+	// has it, or it could not be renewed), "waiting for handler" (one that began
+	// before the lock was lost, or the offset was moved, has not returned) and
+	// "suspended" (after a failure).
+	State string
+	// BusySince is when the oldest call of a handler began that has not returned,
+	// zero if there is none. If many quick calls went before it can be early by a
+	// millisecond.
+	BusySince time.Time
+	// SuspendedUntil is when a suspended queue goes on; zero if it is not suspended,
+	// or waits until a dead letter is stored.
+	SuspendedUntil time.Time
+	LastPull       time.Time // last good answer of the broker
+	LastError      error     // failure since then, nil if there was none
 }
 
 // Health is a snapshot of the assigned queues. It does no I/O.
-func (p *Push) Health() Health {
-	h := Health{Group: p.group}
-	for _, q := range p.c.Health() {
+func (m *member) Health() Health {
+	h := Health{Group: m.group}
+	for _, q := range m.c.Health() {
 		h.Queues = append(h.Queues, QueueHealth{
 			Queue: q.Queue, Committed: q.Committed, Lag: max(q.Max-q.Committed, 0), Cached: q.Cached, CachedBytes: q.CachedBytes,
-			InFlight: q.Begun, State: q.State, LastPull: q.LastPull, LastError: bridge.PublicError(q.LastError),
+			InFlight: q.Begun, BusySince: q.Busy, SuspendedUntil: q.Until, State: q.State, LastPull: q.LastPull, LastError: bridge.PublicError(q.LastError),
 		})
 	}
 	return h
+}
+
+// String is the state for people, on one line.
+func (q QueueHealth) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", q.Queue, q.State)
+	if !q.SuspendedUntil.IsZero() {
+		fmt.Fprintf(&b, " until %s", q.SuspendedUntil.Format(time.RFC3339Nano))
+	}
+	if !q.BusySince.IsZero() {
+		fmt.Fprintf(&b, ", handler busy since %s", q.BusySince.Format(time.RFC3339Nano))
+	}
+	fmt.Fprintf(&b, ", lag %d, cached %d, in flight %d", q.Lag, q.Cached, q.InFlight)
+	if q.LastError != nil {
+		fmt.Fprintf(&b, ", last error: %v", q.LastError)
+	}
+	return b.String()
 }

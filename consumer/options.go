@@ -3,6 +3,7 @@ package consumer
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/gorocketmq/rocketmq"
@@ -22,6 +23,7 @@ const (
 
 	maxConcurrency = 1 << 16
 	maxBatch       = 1024
+	maxAttempts    = math.MaxInt32
 )
 
 // Option configures a consumer.
@@ -36,7 +38,10 @@ type config struct {
 	strat   rebalance.Strategy
 	drain   time.Duration
 	timeout time.Duration
-	faults  []error
+
+	attempts int // 0: not set
+	hasMax   bool
+	faults   []error
 }
 
 type subscription struct {
@@ -65,7 +70,10 @@ func Subscribe(topic string, e selector.Expr, h Handler, opts ...SubOption) Opti
 }
 
 // Concurrency is how many calls of the subscription's handler run at once, over
-// all queues. The default is 20.
+// all queues. The default is 20. If the member has several queues of the topic,
+// one of them has at most three quarters of the calls at once, so that handlers
+// of one queue that do not return do not stop the others; an [Ordered] consumer
+// makes one call at a time for each queue.
 func Concurrency(n int) SubOption { return func(s *subscription) { s.concurrency = n } }
 
 // Batch is how many messages of one queue a handler gets at most in one call.
@@ -97,6 +105,12 @@ func WithStrategy(s rebalance.Strategy) Option { return func(c *config) { c.stra
 // WithDrainTimeout bounds the drain when Run's context ends, and that of a
 // Close whose context has no deadline. The default is 30 s.
 func WithDrainTimeout(d time.Duration) Option { return func(c *config) { c.drain = d } }
+
+// WithMaxAttempts bounds how often a message is handled; after n failures it
+// goes to the dead-letter topic, %DLQ%group. The default is the group's limit at
+// the broker, which is 17 attempts unless it was changed; an [Ordered] consumer
+// has no limit by default, as in Java's client.
+func WithMaxAttempts(n int) Option { return func(c *config) { c.attempts, c.hasMax = n, true } }
 
 // WithHandlerTimeout ends the context of each handler call after d. The default
 // is no limit. A handler that ignores its context goes on and keeps its place.
@@ -137,6 +151,9 @@ func newConfig(group string, opts []Option) (config, error) {
 	}
 	if c.drain <= 0 {
 		c.fault("drain timeout %s must be positive", c.drain)
+	}
+	if c.hasMax && (c.attempts < 1 || c.attempts > maxAttempts) {
+		c.fault("%d attempts must be 1 to %d", c.attempts, maxAttempts)
 	}
 	if c.timeout < 0 {
 		c.fault("handler timeout %s is negative", c.timeout)

@@ -19,7 +19,8 @@ var levels = [...]time.Duration{
 }
 
 // RetryAfter is a failure whose message is not to be retried before d has
-// passed. The broker rounds d up to one of its delay levels (1 s 5 s 10 s 30 s
+// passed. An [Ordered] consumer suspends the message's queue for d. Otherwise the
+// broker rounds d up to one of its delay levels (1 s 5 s 10 s 30 s
 // 1 m 2 m ... 10 m 20 m 30 m 1 h 2 h); more than 2 h is 2 h. A nil err is
 // still a failure.
 func RetryAfter(d time.Duration, err error) error {
@@ -44,6 +45,15 @@ func level(d time.Duration) int32 {
 	return int32(len(levels))
 }
 
+// DeadLetter is a failure whose message is not to be retried: it goes to the
+// dead-letter topic, %DLQ%group, at once. A nil err is still a failure.
+func DeadLetter(err error) error { return &deadLetter{err} }
+
+type deadLetter struct{ err error }
+
+func (e *deadLetter) Error() string { return fmt.Sprintf("dead letter: %v", e.err) }
+func (e *deadLetter) Unwrap() error { return e.err }
+
 // Acked is the outcome of a batch whose first n messages are done and whose
 // message n ended with err. The others were not attempted: they come again at
 // once, without a trip to the broker and without an attempt counted. (Java's
@@ -61,7 +71,8 @@ func (e *acked) Unwrap() error { return e.err }
 
 // BatchError is one outcome per message of a batch, in order: nil for done,
 // else as a [Handler] may return for a single message. Messages beyond its
-// length have failed.
+// length have failed. To an [Ordered] consumer it counts up to its first entry
+// that is not nil: that message and all behind it come again.
 type BatchError []error
 
 // Error implements error.
@@ -120,6 +131,10 @@ func judge(err error, i, n int) consume.Outcome {
 			}
 			return judge(e.err, 0, 0)
 		}
+	}
+	var dead *deadLetter
+	if errors.As(err, &dead) {
+		return consume.Outcome{Err: err, DelayLevel: -1}
 	}
 	var after *retryAfter
 	if errors.As(err, &after) {

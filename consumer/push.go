@@ -15,17 +15,28 @@ import (
 // come, many at a time and in no particular order. It imitates Java's
 // DefaultMQPushConsumer with a MessageListenerConcurrently. All methods are
 // safe for concurrent use.
-type Push struct {
-	group  string
-	handle *bridge.Handle
-	c      *consume.Consumer
-}
+type Push struct{ member }
 
 // NewPush checks the options and makes a consumer. It does no I/O; [Push.Run]
 // does. Bad options are all reported at once, as [rocketmq.ErrInvalidOption].
 // One client can have one consumer of a group: further members need clients
 // of their own.
 func NewPush(c *rocketmq.Client, group string, opts ...Option) (*Push, error) {
+	m, err := newMember(c, group, false, opts)
+	if err != nil {
+		return nil, err
+	}
+	return &Push{*m}, nil
+}
+
+// member is what all kinds of members of a group have in common.
+type member struct {
+	group  string
+	handle *bridge.Handle
+	c      *consume.Consumer
+}
+
+func newMember(c *rocketmq.Client, group string, ordered bool, opts []Option) (*member, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: the client is nil", rocketmq.ErrInvalidOption)
 	}
@@ -35,51 +46,52 @@ func NewPush(c *rocketmq.Client, group string, opts ...Option) (*Push, error) {
 	}
 	h := bridge.Of(c)
 	inner, err := consume.New(consume.Config{
-		Runtime: h.Runtime, Group: group, Subscriptions: cfg.subscriptions(), Start: cfg.start, Strategy: cfg.strat,
-		Judge: judge, HandlerTimeout: cfg.timeout, DrainTimeout: cfg.drain, Logger: h.Logger,
+		Runtime: h.Runtime, Group: group, Subscriptions: cfg.subscriptions(), Start: cfg.start, Strategy: cfg.strat, Ordered: ordered,
+		Judge: judge, MaxAttempts: cfg.attempts, HandlerTimeout: cfg.timeout, DrainTimeout: cfg.drain, Logger: h.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", rocketmq.ErrInvalidOption, err)
 	}
-	return &Push{group: group, handle: h, c: inner}, nil
+	return &member{group: group, handle: h, c: inner}, nil
 }
 
-// Run joins the group and handles messages until ctx ends or [Push.Close] is
+// Run joins the group and handles messages until ctx ends or Close is
 // called. Then it pulls no more, drops what no handler has begun, waits for
-// running handlers within the drain timeout, commits the offsets, leaves the
-// group and ends its goroutines. It returns nil if all of that went well, a
+// running handlers within the drain timeout, commits the offsets, unlocks ordered
+// queues, leaves the group and ends its goroutines. It returns nil if all of that went well, a
 // [*DrainError] if handlers had to be left behind.
 //
 // Before that it fails if a subscribed topic has no route:
 // [rocketmq.ErrTopicNotFound] for one that no name server knows,
 // [rocketmq.ErrNameServer] if none answered. Once it runs it outlasts
 // failures of brokers and name servers. It can be called once.
-func (p *Push) Run(ctx context.Context) error {
-	release, err := p.handle.Adopt(p.Close)
+func (m *member) Run(ctx context.Context) error {
+	release, err := m.handle.Adopt(m.Close)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return p.outcome(p.c.Run(ctx))
+	return m.outcome(m.c.Run(ctx))
 }
 
 // Ready is closed once the first assignment is complete: every queue that
 // belongs to this member has its start offset and is being pulled, or will be
-// once the member before has had a moment to commit. From then on no message
+// once the member before has had a moment to commit or, in order, has let go of
+// the queue's lock. From then on no message
 // sent is missed, whatever the start position. A member that
 // gets no queue, because the group has more members than queues, is ready,
 // too.
-func (p *Push) Ready() <-chan struct{} { return p.c.Ready() }
+func (m *member) Ready() <-chan struct{} { return m.c.Ready() }
 
-// Close ends [Push.Run], with a drain limit of its own: when ctx ends, running
+// Close ends Run, with a drain limit of its own: when ctx ends, running
 // handlers have their context cancelled and are left behind, and the error is
 // a [*DrainError]. If ctx has no deadline the drain timeout applies. Close
 // waits until Run has returned and returns the same. It may be called from
 // anywhere but a handler, and again, which does nothing.
-func (p *Push) Close(ctx context.Context) error { return p.outcome(p.c.Close(ctx)) }
+func (m *member) Close(ctx context.Context) error { return m.outcome(m.c.Close(ctx)) }
 
 // outcome makes the errors below this package those of its users.
-func (p *Push) outcome(err error) error {
+func (m *member) outcome(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -87,7 +99,7 @@ func (p *Push) outcome(err error) error {
 	if !errors.As(err, &a) {
 		return bridge.PublicError(err)
 	}
-	d := &DrainError{Group: p.group, Handlers: a.Handlers, Cause: bridge.PublicError(a.Cause)}
+	d := &DrainError{Group: m.group, Handlers: a.Handlers, Cause: bridge.PublicError(a.Cause)}
 	for _, l := range a.Queues {
 		d.Queues = append(d.Queues, Unfinished{Queue: l.Queue, Offsets: l.Offsets})
 	}

@@ -56,14 +56,22 @@ func bubble(t *testing.T, f func(t *testing.T, b *fake)) {
 	})
 }
 
+// role is what all consumers that hand messages to handlers have in common.
+type role interface {
+	Run(ctx context.Context) error
+	Ready() <-chan struct{}
+	Close(ctx context.Context) error
+	Health() consumer.Health
+}
+
 // running runs a consumer until the test ends, and checks that it ends clean.
 type running struct {
-	*consumer.Push
+	role
 	cancel context.CancelFunc
 	result chan error
 }
 
-func start(t testing.TB, p *consumer.Push) *running {
+func start(t testing.TB, p role) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{p, cancel, make(chan error, 1)}

@@ -70,8 +70,9 @@ func (c *Consumer) Close(ctx context.Context) error {
 	return c.result
 }
 
-// drain ends a running consumer: intake, handlers, retries and offsets, group,
-// goroutines, in this order. ctx is Run's and has ended as a rule.
+// drain ends a running consumer: intake, handlers, retries and offsets, locks,
+// group, goroutines, in this order. A lock whose handler still runs is left to
+// run out. ctx is Run's and has ended as a rule.
 func (c *Consumer) drain(ctx context.Context) error {
 	limit := c.drainLimit
 	c.mu.Lock()
@@ -93,9 +94,12 @@ func (c *Consumer) drain(ctx context.Context) error {
 	mine := qs[:own:own]
 	slices.SortFunc(mine, func(a, b *queue) int { return a.key.Compare(b.key) })
 
-	idle := make([]<-chan struct{}, len(qs))
-	for i, q := range qs {
-		idle[i] = q.stop()
+	var idle []<-chan struct{}
+	for _, q := range qs {
+		idle = append(idle, q.stop())
+		for p := q.before(); p != nil; p = p.before() {
+			idle = append(idle, p.idle) // in order: its lock was lost, or its offset moved
+		}
 	}
 	abandoned := c.awaitHandlers(limit, qs, idle)
 	if abandoned == nil {
@@ -110,6 +114,11 @@ func (c *Consumer) drain(ctx context.Context) error {
 	var errs []error
 	if err := c.commitNow(last, mine, true); err != nil {
 		errs = append(errs, err)
+	}
+	if c.cfg.Ordered {
+		if err := c.unlockAll(last, slices.DeleteFunc(slices.Clone(mine), func(q *queue) bool { return !q.quiet() })); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	if err := c.cfg.Runtime.UnregisterConsumer(last, string(c.groupWire)); err != nil {
 		errs = append(errs, err)

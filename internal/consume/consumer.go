@@ -40,7 +40,8 @@ type Config struct {
 	// Judge tells what an error of a handler means for message i of n. A panic
 	// comes as a *rocketmq.PanicError.
 	Judge          func(err error, i, n int) Outcome
-	MaxReconsume   int32         // 0: the broker's
+	Ordered        bool          // one call at a time for each queue, in the order of its messages
+	MaxAttempts    int           // 0: the group's limit at the broker; in order no limit
 	HandlerTimeout time.Duration // 0: none
 	DrainTimeout   time.Duration
 	Logger         *slog.Logger
@@ -48,7 +49,8 @@ type Config struct {
 	RebalanceEvery, CommitEvery time.Duration // 0: 20 s, 5 s
 }
 
-// Consumer is one member of a consumer group in clustering mode.
+// Consumer is one member of a consumer group in clustering mode, concurrent or
+// in order.
 type Consumer struct {
 	cfg       Config
 	log       *slog.Logger
@@ -59,6 +61,8 @@ type Consumer struct {
 	inflate inflate.Inflater
 	timers  *timers
 	settler *settler
+	locks   *locker   // nil unless in order
+	epoch   time.Time // what queue.lease counts from
 
 	// Made by Run.
 	pool           *pool.Pool
@@ -105,15 +109,18 @@ func New(cfg Config) (*Consumer, error) {
 	rt := cfg.Runtime
 	c := &Consumer{
 		cfg: cfg, log: cfg.Logger.With("group", cfg.Group),
-		groupWire:     []byte(rt.Wrap(cfg.Group)),
-		head:          wire.Head{Encoding: rt.Encoding(), Signer: rt.Signer()},
-		timers:        newTimers(),
+		groupWire: []byte(rt.Wrap(cfg.Group)),
+		head:      wire.Head{Encoding: rt.Encoding(), Signer: rt.Signer()},
+		timers:    newTimers(), epoch: time.Now(),
 		rebalanceKick: make(chan struct{}, 1), commitKick: make(chan struct{}, 1), beatKick: make(chan struct{}, 1),
 		ready: make(chan struct{}), done: make(chan struct{}),
 		table: make(map[rocketmq.Queue]*queue), revoking: make(map[rocketmq.Queue]*queue), dialing: make(map[string][]*queue),
 	}
 	c.drainLimit, c.endDrain = context.WithCancelCause(context.Background())
 	c.settler = newSettler(c)
+	if cfg.Ordered {
+		c.locks = newLocker()
+	}
 	version := time.Now().UnixMilli()
 	for _, s := range cfg.Subscriptions {
 		byTag := filter.All // with SQL92 the broker's word counts
@@ -223,6 +230,9 @@ func (c *Consumer) open(ctx context.Context) error {
 	c.group.Go(c.settler.run)
 	c.group.Go(c.keepCommitting)
 	c.group.Go(c.keepBeating)
+	if c.cfg.Ordered {
+		c.group.Go(c.keepLocks)
+	}
 	c.group.Go(func(ctx context.Context) {
 		c.announce(ctx)
 		remove := c.cfg.Runtime.OnRouteChange(func(topic string, before, after *client.Route) { c.routeChanged(topic, after) })
@@ -299,6 +309,21 @@ func (c *Consumer) queues() []*queue {
 	defer c.mu.Unlock()
 	qs := make([]*queue, 0, len(c.table))
 	for _, q := range c.table {
+		qs = append(qs, q)
+	}
+	return qs
+}
+
+// kept is a snapshot of what is assigned or being revoked: the queues whose
+// locks are ours to keep.
+func (c *Consumer) kept() []*queue {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	qs := make([]*queue, 0, len(c.table)+len(c.revoking))
+	for _, q := range c.table {
+		qs = append(qs, q)
+	}
+	for _, q := range c.revoking {
 		qs = append(qs, q)
 	}
 	return qs

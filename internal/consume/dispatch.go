@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gorocketmq/rocketmq"
 	"github.com/gorocketmq/rocketmq/internal/wire"
@@ -22,8 +24,17 @@ const yieldEvery = 256
 type work struct {
 	p     *page
 	views []*rocketmq.MessageView
-	base  int // index in the page of the first
+	base  int         // index in the page of the first
+	via   *dispatcher // whose handler it is for; nil: that of the dispatcher it is in
 	pos   atomic.Int32
+}
+
+// handler is the dispatcher whose handler takes the work that is in d.
+func (w *work) handler(d *dispatcher) *dispatcher {
+	if w.via != nil {
+		return w.via
+	}
+	return d
 }
 
 // take hands out the next batch; none is left if from >= len(views).
@@ -40,10 +51,14 @@ func (w *work) left() int { return len(w.views) - int(w.pos.Load()) }
 // lane is the work of one queue that waits in a dispatcher. It stays as long
 // as the queue, whether there is work or not.
 type lane struct {
-	q     *queue
-	items []*work
-	head  int  // items before it are used up
-	ready bool // it is in dispatcher.ready
+	q       *queue
+	items   []*work
+	head    int       // items before it are used up
+	ready   bool      // it is in dispatcher.ready
+	gone    bool      // it is not in dispatcher.lanes any more
+	held    bool      // ordered: no worker may take it, because of a failure
+	until   time.Time // held until then; zero: until a message is settled
+	workers []*worker // those at work on it
 }
 
 // next is the first piece of work that is not used up, nil if there is none.
@@ -71,47 +86,90 @@ func (l *lane) add(w *work) {
 }
 
 // dispatcher runs the handler of one subscription on up to limit workers.
-// Queues take turns, a page at a time.
+// Queues take turns, a page at a time. How many workers one queue can have is
+// bounded, see mostLocked.
 type dispatcher struct {
-	c      *Consumer
-	handle func(ctx context.Context, msgs []*rocketmq.MessageView) error
-	batch  int
-	work   func() // d.run, made once
+	c       *Consumer
+	handle  func(ctx context.Context, msgs []*rocketmq.MessageView) error
+	batch   int
+	ordered bool
+	work    func() // d.run, made once
 
 	mu     sync.Mutex // guards all below
 	limit  int
 	active int
 	lanes  map[*queue]*lane
-	ready  []*lane // those with work, in turn
+	ready  []*lane   // those with work that another worker may take, in turn
+	spare  []*worker // of workers that have ended
 }
 
 func newDispatcher(c *Consumer, s Subscription) *dispatcher {
-	d := &dispatcher{c: c, handle: s.Handle, batch: s.Batch, limit: s.Concurrency, lanes: make(map[*queue]*lane)}
+	d := &dispatcher{
+		c: c, handle: s.Handle, batch: s.Batch, ordered: c.cfg.Ordered, limit: s.Concurrency, lanes: make(map[*queue]*lane),
+	}
 	d.work = d.run
 	return d
+}
+
+// mostLocked is how many workers one queue can have: in order one, else all of them,
+// less a quarter that is left to the others if there are any. A handler that
+// does not return keeps its worker, and without this the messages of one queue
+// could keep all.
+func (d *dispatcher) mostLocked() int {
+	switch {
+	case d.ordered:
+		return 1
+	case len(d.lanes) < 2:
+		return d.limit
+	}
+	return max(1, d.limit-max(1, d.limit/4))
+}
+
+// offerLocked puts a lane in line if a worker may take it.
+func (d *dispatcher) offerLocked(l *lane) {
+	if !l.ready && !l.gone && !l.held && len(l.workers) < d.mostLocked() && l.next() != nil {
+		l.ready = true
+		d.ready = append(d.ready, l)
+	}
+}
+
+// attach announces a queue, so that others leave it room before its first
+// message comes.
+func (d *dispatcher) attach(q *queue) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.laneLocked(q)
+}
+
+func (d *dispatcher) laneLocked(q *queue) *lane {
+	l := d.lanes[q]
+	if l == nil {
+		l = &lane{q: q}
+		d.lanes[q] = l
+	}
+	return l
 }
 
 // push adds work and wakes a worker.
 func (d *dispatcher) push(w *work) {
 	d.mu.Lock()
-	l := d.lanes[w.p.q]
-	if l == nil {
-		l = &lane{q: w.p.q}
-		d.lanes[w.p.q] = l
-	}
+	l := d.laneLocked(w.p.q)
 	l.add(w)
-	if !l.ready {
-		l.ready = true
-		d.ready = append(d.ready, l)
-	}
-	wake := d.active < d.limit
-	if wake {
-		d.active++
-	}
+	d.offerLocked(l)
+	wake := d.wakeLocked(l)
 	d.mu.Unlock()
 	if wake {
 		d.wake()
 	}
+}
+
+// wakeLocked accounts for a worker that is to take a lane which is in line.
+func (d *dispatcher) wakeLocked(l *lane) bool {
+	wake := l.ready && d.active < d.limit
+	if wake {
+		d.active++
+	}
+	return wake
 }
 
 // forget drops the work of a queue.
@@ -123,38 +181,88 @@ func (d *dispatcher) forget(q *queue) {
 		return
 	}
 	delete(d.lanes, q)
-	for i, r := range d.ready {
-		if r == l {
-			d.ready = append(d.ready[:i], d.ready[i+1:]...)
-			break
-		}
+	l.gone = true
+	if i := slices.Index(d.ready, l); i >= 0 {
+		d.ready = slices.Delete(d.ready, i, i+1)
+	}
+	l.ready = false
+}
+
+// hold keeps workers off a lane, until a time or for as long as resume is not
+// called.
+func (d *dispatcher) hold(l *lane, until time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.held, l.until = true, until
+}
+
+// resume ends a hold.
+func (d *dispatcher) resume(l *lane) {
+	d.mu.Lock()
+	l.held, l.until = false, time.Time{}
+	d.offerLocked(l)
+	wake := d.wakeLocked(l)
+	d.mu.Unlock()
+	if wake {
+		d.wake()
 	}
 }
 
 // claim gives a worker its next piece of work, which stays in its lane until
-// it is used up, or ends the worker. more says that another worker has been
-// accounted for and must be woken.
-func (d *dispatcher) claim() (w *work, more bool) {
+// it is used up, or ends the worker and returns nil. A new worker is nil. more
+// says that another worker has been accounted for and must be woken.
+func (d *dispatcher) claim(me *worker) (at *worker, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if me == nil {
+		me = d.hireLocked()
+	}
+	d.releaseLocked(me)
 	for len(d.ready) > 0 {
 		l := d.ready[0]
 		last := copy(d.ready, d.ready[1:])
-		if w = l.next(); w == nil {
-			l.ready = false
-			d.ready[last] = nil
-			d.ready = d.ready[:last]
+		d.ready[last] = nil
+		d.ready = d.ready[:last]
+		l.ready = false
+		w := l.next()
+		if w == nil {
 			continue
 		}
-		d.ready[last] = l
-		more = d.active < d.limit && (w.left() > d.batch || len(l.items)-l.head > 1 || last > 0)
+		me.lane, me.work = l, w
+		l.workers = append(l.workers, me)
+		d.offerLocked(l)
+		more = d.active < d.limit && (last > 0 || l.ready && (w.left() > d.batch || len(l.items)-l.head > 1))
 		if more {
 			d.active++
 		}
-		return w, more
+		return me, more
 	}
 	d.active--
+	d.spare = append(d.spare, me)
 	return nil, false
+}
+
+func (d *dispatcher) hireLocked() *worker {
+	n := len(d.spare)
+	if n == 0 {
+		return &worker{}
+	}
+	me := d.spare[n-1]
+	d.spare = d.spare[:n-1]
+	return me
+}
+
+// releaseLocked ends a worker's stay with a lane.
+func (d *dispatcher) releaseLocked(me *worker) {
+	l := me.lane
+	if l == nil {
+		return
+	}
+	me.lane, me.work = nil, nil
+	if i := slices.Index(l.workers, me); i >= 0 {
+		l.workers = slices.Delete(l.workers, i, i+1)
+	}
+	d.offerLocked(l)
 }
 
 // wake runs a worker that is accounted for already. The pool has room for all
@@ -172,41 +280,57 @@ func (d *dispatcher) wake() {
 
 // run is a worker.
 func (d *dispatcher) run() {
+	var me *worker
 	ended := false
 	defer func() {
 		if !ended {
 			// A handler ended its goroutine (runtime.Goexit). The place goes to
 			// a new worker.
+			d.mu.Lock()
+			d.releaseLocked(me)
+			d.mu.Unlock()
 			d.wake()
 		}
 	}()
 	for {
-		w, more := d.claim()
-		if w == nil {
+		at, more := d.claim(me)
+		if at == nil {
 			ended = true
 			return
 		}
+		me = at
 		if more {
 			d.wake()
 		}
-		if w.p.q.enter() {
-			d.drain(w)
+		if q := me.work.p.q; q.enter() {
+			d.drain(me)
 		} else {
-			d.forget(w.p.q)
+			d.forget(q)
 		}
 	}
 }
 
-// drain handles batches of w until it is used up or its queue is gone.
-func (d *dispatcher) drain(w *work) {
+// drain handles batches of a worker's work until it is used up, its queue is
+// gone, or the queue may not go on.
+func (d *dispatcher) drain(me *worker) {
+	w := me.work
 	q := w.p.q
+	h := w.handler(d)
 	defer q.leave()
+	defer me.idle()
 	for n := 1; !q.gone.Load(); n++ {
-		from, to := w.take(d.batch)
+		if d.ordered && !q.leased() {
+			d.c.loseLock(q, "not renewed in time")
+			return
+		}
+		from, to := w.take(h.batch)
 		if from >= to {
 			return
 		}
-		d.deliver(q, w, from, to)
+		me.tick()
+		if !d.deliver(me, h, from, to) {
+			return
+		}
 		if n%yieldEvery == 0 {
 			runtime.Gosched()
 		}
@@ -214,25 +338,32 @@ func (d *dispatcher) drain(w *work) {
 }
 
 // deliver has one batch handled and settles each of its messages, also if the
-// handler ends its goroutine.
-func (d *dispatcher) deliver(q *queue, w *work, from, to int) {
-	p, msgs := w.p, w.views[from:to:to]
+// handler ends its goroutine. It is false if the queue may not go on.
+func (d *dispatcher) deliver(me *worker, h *dispatcher, from, to int) (ok bool) {
+	w := me.work
+	q, p, msgs := w.p.q, w.p, w.views[from:to:to]
 	err := errEnded
 	defer func() {
-		if err != nil {
+		if err == nil {
+			return
+		}
+		if d.ordered {
+			ok = d.c.judgeOrdered(d, me, from, to, err)
+		} else {
 			d.c.judge(d, q, w, from, to, err)
 		}
 	}()
 	if e := d.prepare(w, from, to); e != nil {
 		err = e
-		return
+		return true
 	}
-	if err = d.call(q, msgs); err != nil {
-		return
+	if err = h.call(q, msgs); err != nil {
+		return true
 	}
 	for i := from; i < to; i++ {
 		q.finish(p, w.base+i)
 	}
+	return true
 }
 
 // prepare decompresses what is compressed and marks the messages as begun. It

@@ -17,6 +17,9 @@ type QueueHealth struct {
 	CachedBytes int64
 	Begun       int // of these, handed to handlers
 	State       string
+	Busy        time.Time // when the oldest call of a handler began that has not returned; zero: there is none
+	Suspended   bool      // in order: after a failure
+	Until       time.Time // of the suspension; zero: until a dead letter is stored
 	LastPull    time.Time // last good answer of the broker
 	LastError   error     // since then
 }
@@ -24,7 +27,8 @@ type QueueHealth struct {
 // states name the phases for people.
 var states = [...]string{
 	phaseIdle: "pulling", phasePulling: "pulling", phaseConnecting: "connecting", phaseWaiting: "backing off",
-	phaseFull: "cache full", phaseHandover: "taking over", phaseGone: "revoked",
+	phaseFull: "cache full", phaseHandover: "taking over", phaseLocking: "waiting for lock",
+	phaseGone: "revoked",
 }
 
 // Health is a snapshot of all assigned queues, sorted.
@@ -40,12 +44,22 @@ func (c *Consumer) Health() []QueueHealth {
 
 func (q *queue) health() QueueHealth {
 	begun := len(q.begun())
+	st := q.topic.standing(q)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	h := QueueHealth{
 		Queue: q.key, Committed: q.lowestLocked(), Next: q.next, Max: q.max,
 		Cached: int(q.count.Load()), CachedBytes: q.bytes.Load(), Begun: begun,
+		Busy: st.busy, Suspended: st.suspended, Until: st.until,
 		State: states[q.phase], LastPull: q.lastPull, LastError: q.lastErr,
+	}
+	switch {
+	case q.phase == phaseLocking && q.leased():
+		h.State = "waiting for handler"
+	case q.phase == phaseLocking && q.lost:
+		h.State = "lock lost"
+	case st.suspended && q.phase != phaseGone:
+		h.State = "suspended"
 	}
 	return h
 }

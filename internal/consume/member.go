@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/gorocketmq/rocketmq"
@@ -77,7 +78,7 @@ func (c *Consumer) Offsets(topic string) map[wire.MessageQueue]int64 {
 func (c *Consumer) RunningInfo(_ context.Context, jstack bool) ([]byte, error) {
 	info := wire.RunningInfo{
 		Properties: map[string]string{
-			wire.InfoOrderly: "false", wire.InfoType: wire.ConsumePassively, wire.InfoVersion: "V5_3_3",
+			wire.InfoOrderly: strconv.FormatBool(c.cfg.Ordered), wire.InfoType: wire.ConsumePassively, wire.InfoVersion: "V5_3_3",
 		},
 		Subscriptions: c.HeartbeatData().Subscriptions,
 		Queues:        make(map[wire.MessageQueue]wire.ProcessQueueInfo),
@@ -95,7 +96,7 @@ func (c *Consumer) RunningInfo(_ context.Context, jstack bool) ([]byte, error) {
 		h := q.health()
 		info.Queues[q.topic.queueOf(q.key)] = wire.ProcessQueueInfo{
 			CommitOffset: h.Committed, CachedMinOffset: h.Committed, CachedMaxOffset: h.Next - 1,
-			CachedCount: int32(h.Cached), CachedMiB: int32(h.CachedBytes >> 20), LastPullTime: h.LastPull.UnixMilli(),
+			Locked: q.leased(), LastLockTime: q.lockedAt(), CachedCount: int32(h.Cached), CachedMiB: int32(h.CachedBytes >> 20), LastPullTime: h.LastPull.UnixMilli(),
 		}
 	}
 	if jstack {
@@ -130,7 +131,7 @@ func (c *Consumer) ConsumeDirectly(ctx context.Context, broker string, record []
 	if err = d.prepare(w, 0, 1); err == nil {
 		err = d.call(q, p.ptrs)
 	}
-	res := wire.ConsumeDirectlyResult{AutoCommit: true, Result: wire.ResultSuccess, SpentMillis: time.Since(began).Milliseconds()}
+	res := wire.ConsumeDirectlyResult{Order: c.cfg.Ordered, AutoCommit: true, Result: wire.ResultSuccess, SpentMillis: time.Since(began).Milliseconds()}
 	if err != nil {
 		res.Result, res.Remark = wire.ResultLater, err.Error()
 	}

@@ -161,6 +161,8 @@ func (q *queue) due(now time.Time, sure bool) *commit {
 	switch {
 	case q.handover:
 		return nil // the offset is still the owner's before
+	case q.c.cfg.Ordered && !q.leased():
+		return nil // the offset is that of whoever has the lock
 	case sure && off == q.began && off == q.committed:
 		return nil
 	case !sure && off == q.committed && now.Sub(q.sentTime) < commitAgain:

@@ -32,6 +32,7 @@ type meta struct {
 	logOffset int64
 	size      int32
 	sysFlag   int32
+	flag      int32
 }
 
 // offsetIDLen is the length of an offset message id with an IPv4 address.
@@ -137,7 +138,7 @@ func (d *decoder) message(r *wire.Record) {
 	v.BornAt, v.StoredAt = time.UnixMilli(r.BornTime), time.UnixMilli(r.StoreTime)
 	v.BornHost, v.StoreHost = r.BornHost, r.StoreHost
 	v.Attempt = int(r.ReconsumeTimes) + 1
-	p.meta = append(p.meta, meta{logOffset: r.PhyOffset, size: r.Size, sysFlag: r.SysFlag})
+	p.meta = append(p.meta, meta{logOffset: r.PhyOffset, size: r.Size, sysFlag: r.SysFlag, flag: r.Flag})
 }
 
 // page finishes the page once all its messages are in place and will not move

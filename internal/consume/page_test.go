@@ -64,7 +64,7 @@ func TestDecodePageFillsTheView(t *testing.T) {
 		BornHost: r.BornHost, StoreHost: r.StoreHost, Attempt: 3,
 	}, v)
 	require.Equal(t, map[string]string{"color": "red"}, v.Properties.User())
-	require.Equal(t, meta{logOffset: 5004, size: int32(len(encode(r)))}, p.meta[0])
+	require.Equal(t, meta{logOffset: 5004, size: int32(len(encode(r))), flag: 7}, p.meta[0])
 }
 
 func TestDecodePageWithoutIDAndTransaction(t *testing.T) {

@@ -313,8 +313,12 @@ func (q *queue) pullFailed(err error, started uint64) {
 	case errors.Is(err, remoting.ErrTimeout), errors.Is(err, remoting.ErrConnection):
 		q.source = client.MasterID
 	}
+	broken := q.conn == nil || q.conn.Err() != nil
 	q.phase, q.lastErr = phaseWaiting, err
 	q.mu.Unlock()
+	if q.c.cfg.Ordered && broken {
+		q.c.locks.now(q.key.Broker) // a broker that was restarted has forgotten its locks
+	}
 	q.c.log.Debug("pull failed", "queue", q.key, "again_in", wait, "err", err)
 	q.c.timers.after(wait, q.waited)
 }
@@ -336,9 +340,13 @@ func (q *queue) connected(addr string, conn *remoting.Conn, err error) {
 		return
 	}
 	q.mu.Lock()
+	again := q.conn != nil && q.conn != conn
 	if q.phase == phaseConnecting {
 		q.phase, q.conn, q.addr = phaseIdle, conn, addr
 	}
 	q.mu.Unlock()
+	if q.c.cfg.Ordered && again {
+		q.c.locks.now(q.key.Broker)
+	}
 	q.startPull()
 }

@@ -20,6 +20,7 @@ const (
 	phaseWaiting                 // backs off after a failure
 	phaseFull                    // the cache is full
 	phaseHandover                // gives the owner before time to commit, see handover.go
+	phaseLocking                 // ordered: waits for its lock, or for a handler of the queue before it, see locks.go
 	phaseGone                    // not ours any more, for good
 )
 
@@ -32,21 +33,30 @@ type queue struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc // ends the handlers' context with a cause
 
-	count   atomic.Int64 // unfinished messages in the cache
-	bytes   atomic.Int64 // and their encoded size
-	full    atomic.Bool  // pulling stopped for lack of room
-	gone    atomic.Bool  // set once, before idle is looked at
-	revoked atomic.Bool  // gone, and others handle its messages
-	stale   atomic.Bool  // gone, and its offset counts no more: it was moved
-	told    atomic.Int64 // the highest offset in any frame that was encoded, see tell
-	running atomic.Int32 // workers at work on the queue's messages
+	count    atomic.Int64 // unfinished messages in the cache
+	bytes    atomic.Int64 // and their encoded size
+	full     atomic.Bool  // pulling stopped for lack of room
+	gone     atomic.Bool  // set once, before idle is looked at
+	revoked  atomic.Bool  // gone, and others handle its messages
+	stale    atomic.Bool  // gone, and its offset counts no more: it was moved
+	told     atomic.Int64 // the highest offset in any frame that was encoded, see tell
+	running  atomic.Int32 // workers at work on the queue's messages, and failures being settled in order
+	unlocked atomic.Bool  // ordered: the lock was let go, for good
+	lease    atomic.Int64 // ordered: until when the lock is ours, as time since Consumer.epoch; 0: it is not
 
 	mu    sync.Mutex // guards all below
 	pages []*page    // in the order of offsets; finished ones leave at the head
 	next  int64      // the offset to pull next
 
 	phase    phase
-	handover bool // next is not settled yet, see handover.go
+	handover bool // next is not settled yet, see handover.go and locks.go
+
+	// In order, see locks.go.
+	pred     *queue    // the queue of the same name before this one, whose handler may still run
+	fixed    bool      // next was given by an operator or the broker
+	lost     bool      // there was a lock
+	joining  bool      // acquire is at it
+	lockAt   time.Time // when the lock was taken or renewed last
 	pull     pullRequest
 	pulls    uint64 // number of the current pull
 	conn     *remoting.Conn

@@ -84,7 +84,11 @@ func (c *Consumer) rebalance(ctx context.Context) error {
 		}
 	}
 	for _, g := range all {
-		if err := c.gain(ctx, g); err != nil {
+		gain := c.gain
+		if c.cfg.Ordered {
+			gain = c.gainOrdered
+		}
+		if err := gain(ctx, g); err != nil {
 			errs = append(errs, fmt.Errorf("topic %q: %w", g.t.name, err))
 		}
 	}
@@ -209,7 +213,13 @@ func (c *Consumer) giveUp(q *queue) *queue {
 		c.mu.Unlock()
 		switch now {
 		case q:
-			c.group.Go(func(ctx context.Context) { c.revoke(ctx, q) })
+			c.group.Go(func(ctx context.Context) {
+				if c.cfg.Ordered {
+					c.revokeOrdered(ctx, q)
+				} else {
+					c.revoke(ctx, q)
+				}
+			})
 			return q
 		case nil:
 			return nil
@@ -330,17 +340,23 @@ func (c *Consumer) newQueue(t *topic, key rocketmq.Queue, offset int64) *queue {
 	return q
 }
 
-// start puts a queue into the table and sends its first pull.
-func (c *Consumer) start(q *queue) {
+// start puts a queue into the table and sends its first pull. It is false if
+// there is no place for it any more.
+func (c *Consumer) start(q *queue) bool {
+	q.topic.attach(q)
 	c.mu.Lock()
-	if c.closing || c.table[q.key] != nil {
-		c.mu.Unlock()
-		q.cancel(rocketmq.ErrClosed)
-		return
+	ok := !c.closing && c.table[q.key] == nil
+	if ok {
+		c.table[q.key] = q
 	}
-	c.table[q.key] = q
 	c.mu.Unlock()
+	if !ok {
+		q.topic.forget(q)
+		q.cancel(rocketmq.ErrClosed)
+		return false
+	}
 	q.startPull()
+	return true
 }
 
 // revoke sees a queue off that was stopped: a moment for the handlers that
@@ -381,21 +397,41 @@ func (c *Consumer) revoke(ctx context.Context, q *queue) {
 // at next. The broker learns the new offset at once, also one that lies
 // behind.
 func (c *Consumer) replace(old *queue, next int64) {
-	old.revoked.Store(true)
-	old.stale.Store(true)
-	old.stop()
-	old.cancel(fmt.Errorf("%w: its offset was moved", rocketmq.ErrRevoked))
 	q := c.newQueue(old.topic, old.key, next)
-	c.mu.Lock()
-	ok := !c.closing && c.table[old.key] == old
-	if ok {
-		c.table[old.key] = q
+	if c.cfg.Ordered {
+		q.inherit(old)
+		q.fixed = true
+		q.lease.Store(old.lease.Load())
 	}
-	c.mu.Unlock()
-	if !ok {
-		q.cancel(rocketmq.ErrRevoked)
+	if !c.swap(old, q, fmt.Errorf("%w: its offset was moved", rocketmq.ErrRevoked)) {
 		return
 	}
 	c.commitSoon()
+	if c.cfg.Ordered {
+		c.locks.now(q.key.Broker)
+		return
+	}
 	q.startPull()
+}
+
+// swap puts a queue in the place of one that ends here and now, with what its
+// handlers did since the last commit. It is false, and the new queue is void,
+// if the old one had lost its place already.
+func (c *Consumer) swap(old, fresh *queue, why error) bool {
+	old.revoked.Store(true)
+	old.stale.Store(true)
+	old.stop()
+	old.cancel(why)
+	fresh.topic.attach(fresh)
+	c.mu.Lock()
+	ok := !c.closing && c.table[old.key] == old
+	if ok {
+		c.table[old.key] = fresh
+	}
+	c.mu.Unlock()
+	if !ok {
+		fresh.topic.forget(fresh)
+		fresh.cancel(rocketmq.ErrRevoked)
+	}
+	return ok
 }

@@ -46,13 +46,23 @@ type Outcome struct {
 
 // failed is a message on its way back to the broker.
 type failed struct {
-	d    *dispatcher
-	q    *queue
-	p    *page
-	i    int
-	view *rocketmq.MessageView
-	log  int64 // offset in the broker's commit log
-	out  Outcome
+	d       *dispatcher
+	q       *queue
+	p       *page
+	i       int
+	view    *rocketmq.MessageView
+	meta    meta
+	out     Outcome
+	publish bool    // send it, because it cannot be sent back, see resend.go
+	at      int     // of publish: how many brokers have been tried
+	err     error   // of publish: why the last of them did not take it
+	burial  *burial // in order: who waits for it
+}
+
+// newFailed is message i of w.
+func newFailed(d *dispatcher, w *work, i int, out Outcome) failed {
+	at := w.base + i
+	return failed{d: d, q: w.p.q, p: w.p, i: at, view: w.views[i], meta: w.p.meta[at], out: out}
 }
 
 // judge settles a batch whose handler did not return nil.
@@ -77,14 +87,19 @@ func (c *Consumer) judge(d *dispatcher, q *queue, w *work, from, to int, err err
 			if pe == nil {
 				c.log.Warn("message failed", "message", w.views[i], "err", o.Err)
 			}
-			c.settler.add(failed{d: d, q: q, p: w.p, i: at, view: w.views[i], log: w.p.meta[at].logOffset, out: o})
+			if c.spent(w.views[i], o) {
+				o.DelayLevel = -1
+			}
+			c.settler.add(newFailed(d, w, i, o))
 		}
 	}
 }
 
 // settler sends failed messages back to their brokers (code 36), which store
-// a copy for the retry topic. Until the broker has confirmed that, the
-// message is unfinished and holds the committed offset.
+// a copy for the retry topic. A broker that cannot be had, or does not want it,
+// is passed over: the copy is made here and sent, see resend.go. Until a broker
+// has confirmed one or the other, the message is unfinished and holds the
+// committed offset.
 type settler struct {
 	c *Consumer
 
@@ -99,10 +114,13 @@ func newSettler(c *Consumer) *settler {
 	return &settler{c: c, changed: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
-func (s *settler) add(f failed) {
+func (s *settler) add(f failed) { s.put(f, 1) }
+
+// put adds a message that is on its way already, with 0, or a new one.
+func (s *settler) put(f failed, fresh int) {
 	s.mu.Lock()
 	s.list = append(s.list, f)
-	s.pending++
+	s.pending += fresh
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
@@ -154,44 +172,68 @@ func (s *settler) run(ctx context.Context) {
 
 func (s *settler) send(ctx context.Context, f failed, dead map[string]error) {
 	if f.q.revoked.Load() {
-		s.settled()
+		s.failed(f, rocketmq.ErrRevoked)
 		return
 	}
-	addr := f.q.topic.master(f.q.key.Broker)
-	err := dead[addr]
-	if err == nil {
-		var conn *remoting.Conn
-		dial, cancel := context.WithTimeout(ctx, settleTimeout)
-		conn, err = s.c.dial(dial, addr)
-		cancel()
-		if err == nil {
-			_, err = conn.Start(&sendBack{s: s, f: f}, time.Now().Add(settleTimeout), remoting.Later)
-		}
-		if err != nil {
-			dead[addr] = err
-		}
+	if f.publish {
+		s.publish(ctx, f, dead)
+		return
 	}
+	err := s.start(ctx, f.q.topic.master(f.q.key.Broker), &sendBack{s: s, f: f}, dead)
 	if err != nil {
-		s.again(f, err)
+		f.publish = true
+		s.publish(ctx, f, dead)
 	}
 }
 
-// again keeps a message that could not be sent back and has it handled once
-// more here, as a new attempt. The application may still hold the view of the
-// attempt before, so this one gets its own.
-func (s *settler) again(f failed, err error) {
-	wait := f.out.Delay
-	if wait <= 0 {
-		wait = localRetry
+// start sends a request to a broker.
+func (s *settler) start(ctx context.Context, addr string, x remoting.Exchange, dead map[string]error) error {
+	if err := dead[addr]; err != nil {
+		return err
 	}
-	s.c.log.Debug("message could not be sent back, retrying it here", "message", f.view, "in", wait, "err", err)
-	view := *f.view
-	view.Attempt++
-	s.c.timers.after(wait, func() {
-		if !f.q.gone.Load() {
-			f.d.push(&work{p: f.p, views: []*rocketmq.MessageView{&view}, base: f.i})
+	dial, cancel := context.WithTimeout(ctx, settleTimeout)
+	conn, err := s.c.dial(dial, addr)
+	cancel()
+	if err == nil {
+		_, err = conn.Start(x, time.Now().Add(settleTimeout), remoting.Later)
+	}
+	if err != nil {
+		dead[addr] = err
+	}
+	return err
+}
+
+// done ends the way of a message of which a broker has a copy.
+func (s *settler) done(f failed) {
+	if f.burial != nil {
+		f.burial.done(nil)
+	} else {
+		f.q.finish(f.p, f.i)
+	}
+	s.settled()
+}
+
+// failed ends the way of a message of which no broker has taken a copy. It
+// stays here and is handled once more, as a new attempt. The application may
+// still hold the view of the attempt before, so this one gets its own.
+func (s *settler) failed(f failed, err error) {
+	switch {
+	case f.burial != nil:
+		f.burial.done(err)
+	case !f.q.revoked.Load():
+		wait := f.out.Delay
+		if wait <= 0 {
+			wait = localRetry
 		}
-	})
+		s.c.log.Debug("message could not be sent back, retrying it here", "message", f.view, "in", wait, "err", err)
+		view := *f.view
+		view.Attempt++
+		s.c.timers.after(wait, func() {
+			if !f.q.gone.Load() {
+				f.d.push(&work{p: f.p, views: []*rocketmq.MessageView{&view}, base: f.i})
+			}
+		})
+	}
 	s.settled()
 }
 
@@ -208,8 +250,8 @@ func (x *sendBack) AppendFrame(dst []byte, opaque int32) []byte {
 	h.Code, h.Opaque = wire.ReqConsumerSendMsgBack, opaque
 	e := wire.Begin(dst, h)
 	(&wire.SendBackRequest{
-		Offset: x.f.log, Group: string(c.groupWire), DelayLevel: x.f.out.DelayLevel,
-		OriginMsgID: x.f.view.OffsetID, OriginTopic: x.f.q.topic.wireName, MaxReconsumeTimes: c.cfg.MaxReconsume,
+		Offset: x.f.meta.logOffset, Group: string(c.groupWire), DelayLevel: x.f.out.DelayLevel,
+		OriginMsgID: x.f.view.OffsetID, OriginTopic: x.f.q.topic.wireName, MaxReconsumeTimes: int32(max(c.cfg.MaxAttempts-1, 0)),
 	}).EncodeExt(&e)
 	return e.Finish(nil)
 }
@@ -219,10 +261,11 @@ func (x *sendBack) Done(f *wire.Frame, err error) {
 	if err == nil && f.Code != wire.RespSuccess {
 		err = &rocketmq.BrokerError{Op: "CONSUMER_SEND_MSG_BACK", Code: rocketmq.Code(f.Code), Remark: string(f.Remark)}
 	}
-	if err != nil {
-		x.s.again(x.f, err)
+	if err == nil {
+		x.s.done(x.f)
 		return
 	}
-	x.f.q.finish(x.f.p, x.f.i)
-	x.s.settled()
+	x.s.c.log.Debug("message could not be sent back, sending a copy", "message", x.f.view, "err", err)
+	x.f.publish = true
+	x.s.put(x.f, 0)
 }

@@ -84,9 +84,53 @@ func (t *topic) dispatch(p *page) {
 		for to < len(ptrs) && ptrs[to].Topic == ptrs[from].Topic {
 			to++
 		}
-		t.c.dispatcherOf(ptrs[from].Topic).push(&work{p: p, views: ptrs[from:to:to], base: from})
+		d := t.c.dispatcherOf(ptrs[from].Topic)
+		w := &work{p: p, views: ptrs[from:to:to], base: from}
+		if d.ordered {
+			// In order means one call at a time, whatever the handler: so one
+			// dispatcher has all messages of a queue.
+			d, w.via = t.c.topics[0].d, d
+		}
+		d.push(w)
 		from = to
 	}
+}
+
+// attach announces a queue to its dispatcher.
+func (t *topic) attach(q *queue) {
+	if t.d != nil {
+		t.d.attach(q)
+	}
+}
+
+// standing is what handlers are doing with a queue.
+func (t *topic) standing(q *queue) standing {
+	if t.d != nil {
+		return t.d.standing(q)
+	}
+	var all standing
+	for _, o := range t.c.topics {
+		if o.d == nil {
+			continue
+		}
+		s := o.d.standing(q)
+		if !s.busy.IsZero() && (all.busy.IsZero() || s.busy.Before(all.busy)) {
+			all.busy = s.busy
+		}
+		if s.suspended {
+			all.suspended, all.until = true, s.until
+		}
+	}
+	return all
+}
+
+// masterOnly is the master's address: locks are its alone. "" if there is none.
+func (t *topic) masterOnly(broker string) string {
+	r := t.route.Load()
+	if r == nil {
+		return ""
+	}
+	return r.MasterOf(broker)
 }
 
 // forget drops what waits of a queue that is gone.

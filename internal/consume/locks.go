@@ -1,0 +1,583 @@
+package consume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+// In order a queue belongs to whoever has its lock at its broker, not to
+// whoever thinks that it was given to him: LOCK_BATCH_MQ before the first
+// pull, again every 20 s, UNLOCK_BATCH_MQ when the handler has ended and the
+// offset is committed. A broker takes a lock for free 60 s after it was renewed
+// last; we do so after 40 s, which leaves a handler 20 s to end.
+//
+// A queue without its lock is in the table with phaseLocking. It does not pull,
+// and its offset is read when the lock is there: the owner before has told it
+// before he let go, so nothing is handled twice.
+const (
+	lockEvery = 20 * time.Second
+	lockLease = 40 * time.Second
+	// lockFirst is when a refused lock is asked for again, then twice as much, up to
+	// lockMost: it is usually a matter of the owner's handler to end.
+	lockFirst = 100 * time.Millisecond
+	lockMost  = time.Second
+	// lockGap is the least time between two requests to one broker because of
+	// connections that break.
+	lockGap = 200 * time.Millisecond
+)
+
+// locker says when the brokers are asked for locks.
+type locker struct {
+	kick chan struct{} // one slot
+
+	mu      sync.Mutex // guards all below
+	brokers map[string]*lockBroker
+}
+
+// lockBroker is one broker.
+type lockBroker struct {
+	// turn has one slot: a lock that is asked for must not overtake the
+	// unlocking of the same queue.
+	turn chan struct{}
+	last time.Time // when it was asked
+	next time.Time // when it is to be
+	gap  time.Duration
+	soon bool // there is something new since the request that is under way was put together
+}
+
+func newLocker() *locker {
+	return &locker{kick: make(chan struct{}, 1), brokers: make(map[string]*lockBroker)}
+}
+
+func (l *locker) wake() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (l *locker) brokerLocked(name string) *lockBroker {
+	b := l.brokers[name]
+	if b == nil {
+		b = &lockBroker{turn: make(chan struct{}, 1)}
+		l.brokers[name] = b
+	}
+	return b
+}
+
+// take takes a broker's turn.
+func (l *locker) take(ctx context.Context, name string) (release func(), err error) {
+	l.mu.Lock()
+	b := l.brokerLocked(name)
+	l.mu.Unlock()
+	select {
+	case b.turn <- struct{}{}:
+		return func() { <-b.turn }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// now has a broker asked at once: its connection broke, and with it the broker
+// may have lost its locks.
+func (l *locker) now(name string) {
+	l.mu.Lock()
+	b := l.brokerLocked(name)
+	b.gap, b.soon = 0, true
+	b.next = b.last.Add(lockGap)
+	l.mu.Unlock()
+	l.wake()
+}
+
+// gained notes what a first request brought.
+func (l *locker) gained(name string, at time.Time, refused bool) {
+	next := at.Add(lockEvery)
+	if refused {
+		next = at.Add(lockFirst)
+	}
+	l.mu.Lock()
+	b := l.brokerLocked(name)
+	b.soon = b.soon || refused
+	if b.next.IsZero() || next.Before(b.next) {
+		b.next, b.gap = next, 0
+	}
+	l.mu.Unlock()
+	l.wake()
+}
+
+// begin notes that a request is put together.
+func (l *locker) begin(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.brokerLocked(name).soon = false
+}
+
+// asked notes what a later one brought: whether all queues have their lock and
+// are under way.
+func (l *locker) asked(name string, at time.Time, complete bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.brokerLocked(name)
+	b.last = at
+	switch {
+	case b.soon:
+		b.gap, b.next = 0, at.Add(lockGap)
+	case complete:
+		b.gap, b.next = 0, at.Add(lockEvery)
+	default:
+		b.gap = min(max(2*b.gap, lockFirst), lockMost)
+		b.next = at.Add(b.gap)
+	}
+}
+
+// due splits brokers into those to be asked now and tells when the next one is.
+func (l *locker) due(names map[string]bool, now time.Time) (ask []string, next time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name := range l.brokers {
+		if !names[name] {
+			l.brokers[name].next = time.Time{} // no queue of it is ours
+		}
+	}
+	for name := range names {
+		b := l.brokerLocked(name)
+		switch {
+		case !b.next.After(now):
+			ask = append(ask, name)
+		case next.IsZero() || b.next.Before(next):
+			next = b.next
+		}
+	}
+	return ask, next
+}
+
+// keepLocks is the goroutine.
+func (c *Consumer) keepLocks(ctx context.Context) {
+	timer := time.NewTimer(lockEvery)
+	defer timer.Stop()
+	for {
+		timer.Reset(c.tendLocks(ctx))
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-c.locks.kick:
+		}
+	}
+}
+
+// tendLocks gives up what has run out, asks the brokers that are due, and
+// returns how long there is nothing to do.
+func (c *Consumer) tendLocks(ctx context.Context) time.Duration {
+	qs := c.kept()
+	names := make(map[string]bool)
+	for _, q := range qs {
+		names[q.key.Broker] = true
+	}
+	ask, _ := c.locks.due(names, time.Now())
+	_ = parallel(ctx, ask, func(ctx context.Context, name string) error {
+		c.renew(ctx, name)
+		return nil
+	})
+	now := time.Now()
+	again, next := c.locks.due(names, now)
+	if next.IsZero() {
+		next = now.Add(lockEvery)
+	}
+	if len(again) > 0 {
+		next = now
+	}
+	for _, q := range c.kept() {
+		end := q.lease.Load()
+		if end == 0 {
+			continue
+		}
+		at := c.epoch.Add(time.Duration(end))
+		switch {
+		case !at.After(now):
+			c.loseLock(q, "not renewed in time")
+		case at.Before(next):
+			next = at
+		}
+	}
+	return max(next.Sub(now), time.Millisecond)
+}
+
+// renew asks a broker for the locks of all its queues that are ours.
+func (c *Consumer) renew(ctx context.Context, broker string) {
+	release, err := c.locks.take(ctx, broker)
+	if err != nil {
+		return
+	}
+	defer release()
+	c.locks.begin(broker)
+	began := time.Now()
+	var qs []*queue
+	for _, q := range c.kept() {
+		if q.key.Broker == broker && !q.unlocked.Load() {
+			qs = append(qs, q)
+		}
+	}
+	if len(qs) == 0 {
+		c.locks.asked(broker, began, true)
+		return
+	}
+	held, err := c.lock(ctx, broker, qs)
+	complete := err == nil
+	for _, q := range qs {
+		switch {
+		case err != nil:
+			if !q.leased() {
+				complete = false
+			}
+		case held[q.topic.queueOf(q.key)]:
+			complete = q.locked(began) && complete
+		default:
+			complete = false
+			c.loseLock(q, "another member has it")
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("queue locks not renewed, trying again", "broker", broker, "queues", len(qs), "err", err)
+	}
+	c.locks.asked(broker, began, complete)
+}
+
+// lock is LOCK_BATCH_MQ: it returns the queues whose lock is ours now.
+func (c *Consumer) lock(ctx context.Context, broker string, qs []*queue) (map[wire.MessageQueue]bool, error) {
+	f, err := c.callLocks(ctx, wire.ReqLockBatchMQ, broker, qs)
+	if err != nil {
+		return nil, err
+	}
+	l, err := wire.DecodeLockedQueues(f.Body)
+	if err != nil {
+		return nil, fmt.Errorf("answer of broker %s: %w", broker, err)
+	}
+	held := make(map[wire.MessageQueue]bool, len(l.Queues))
+	for _, q := range l.Queues {
+		held[q] = true
+	}
+	return held, nil
+}
+
+func (c *Consumer) callLocks(ctx context.Context, code int32, broker string, qs []*queue) (*wire.Frame, error) {
+	body := wire.LockBody{Group: string(c.groupWire), ClientID: c.cfg.Runtime.ClientID()}
+	addr := ""
+	for _, q := range qs {
+		body.Queues = append(body.Queues, q.topic.queueOf(q.key))
+		if addr == "" {
+			addr = q.topic.masterOnly(broker)
+		}
+	}
+	if addr == "" {
+		return nil, fmt.Errorf("queue locks of broker %s: no master is known", broker)
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	return c.cfg.Runtime.Call(ctx, addr, &wire.Command{Code: code, Body: body.AppendJSON(nil)})
+}
+
+// unlock lets go of queues whose handlers have ended and whose offsets are
+// committed. A lock that cannot be let go of runs out by itself.
+func (c *Consumer) unlock(ctx context.Context, broker string, qs []*queue) error {
+	release, err := c.locks.take(ctx, broker)
+	if err != nil {
+		return err
+	}
+	defer release()
+	var held []*queue
+	for _, q := range qs {
+		q.unlocked.Store(true)
+		if q.lease.Swap(0) != 0 {
+			held = append(held, q)
+		}
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	if _, err = c.callLocks(ctx, wire.ReqUnlockBatchMQ, broker, held); err != nil {
+		return fmt.Errorf("unlocking queues of broker %s: %w", broker, err)
+	}
+	return nil
+}
+
+// unlockAll is unlock for queues of any brokers.
+func (c *Consumer) unlockAll(ctx context.Context, qs []*queue) error {
+	by := make(map[string][]*queue)
+	var names []string
+	for _, q := range qs {
+		if by[q.key.Broker] == nil {
+			names = append(names, q.key.Broker)
+		}
+		by[q.key.Broker] = append(by[q.key.Broker], q)
+	}
+	return parallel(ctx, names, func(ctx context.Context, name string) error { return c.unlock(ctx, name, by[name]) })
+}
+
+// leased tells whether the queue's lock is ours by our own clock.
+func (q *queue) leased() bool {
+	end := q.lease.Load()
+	return end != 0 && int64(time.Since(q.c.epoch)) < end
+}
+
+// locked notes that the lock was taken or renewed by a request that left at a
+// time. It reports whether the queue is under way, and has it begin if it
+// waited for that.
+func (q *queue) locked(at time.Time) bool {
+	q.lease.Store(int64(at.Add(lockLease).Sub(q.c.epoch)))
+	q.mu.Lock()
+	q.lockAt = at
+	waits := q.phase == phaseLocking
+	begin := waits && !q.joining
+	if begin {
+		q.joining = true
+	}
+	q.mu.Unlock()
+	if begin {
+		q.c.group.Go(func(ctx context.Context) { q.c.acquire(ctx, q) })
+	}
+	return !waits
+}
+
+// lockedAt is when the lock was taken or renewed last, in ms since 1970; 0 is never.
+func (q *queue) lockedAt() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.lockAt.IsZero() {
+		return 0
+	}
+	return q.lockAt.UnixMilli()
+}
+
+// loseLock ends a queue whose lock is not ours any more: its handler's context
+// ends, its cache is dropped, and nothing is committed, because whoever has the
+// lock has read the offset. A fresh one waits for the lock in its place.
+func (c *Consumer) loseLock(q *queue, why string) {
+	had := q.lease.Swap(0) != 0
+	q.mu.Lock()
+	waits, gone := q.phase == phaseLocking, q.phase == phaseGone
+	if waits && had {
+		q.lost = true
+	}
+	q.mu.Unlock()
+	if !had || waits || gone {
+		return
+	}
+	c.log.Warn("lock of a queue lost, waiting for it", "queue", q.key, "reason", why)
+	fresh := c.newQueue(q.topic, q.key, 0)
+	fresh.inherit(q)
+	fresh.lost, fresh.handover = true, true
+	if c.swap(q, fresh, fmt.Errorf("%w: the lock of queue %s is lost: %s", rocketmq.ErrRevoked, q.key, why)) {
+		c.locks.now(q.key.Broker)
+	}
+}
+
+// inherit makes q the next queue after old, whose handler may still run.
+func (q *queue) inherit(old *queue) { q.phase, q.pred = phaseLocking, old }
+
+func (q *queue) before() *queue {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.pred
+}
+
+// ended waits until no handler runs of those queues that were here before q.
+// It is false if q itself ends first, or ctx.
+func (q *queue) ended(ctx context.Context) bool {
+	for p := q.before(); p != nil; p = p.before() {
+		select {
+		case <-p.idle:
+		case <-q.idle:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// done is up to where the queues before q have got.
+func (q *queue) done() int64 {
+	var off int64
+	for p := q.before(); p != nil; p = p.before() {
+		off = max(off, p.lowest())
+		if p.fixed {
+			break
+		}
+	}
+	return off
+}
+
+// acquire has a queue begin whose lock is ours: once no handler of the time
+// before runs, from where the group is.
+func (c *Consumer) acquire(ctx context.Context, q *queue) {
+	ok, err := c.prepareLocked(ctx, q)
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("queue not begun, trying again", "queue", q.key, "err", err)
+	}
+	q.mu.Lock()
+	q.joining = false
+	if ok = ok && q.phase == phaseLocking && q.leased(); ok {
+		q.phase, q.handover, q.lost, q.pred = phaseIdle, false, false, nil
+	}
+	q.mu.Unlock()
+	if ok {
+		q.startPull()
+	}
+}
+
+// prepareLocked gives a queue its offset. Without an error it is false if the
+// queue is not ours.
+func (c *Consumer) prepareLocked(ctx context.Context, q *queue) (bool, error) {
+	if !q.ended(ctx) || !q.leased() {
+		return false, nil
+	}
+	if q.fixed {
+		return true, nil
+	}
+	off, known, err := c.startOffset(ctx, q.topic, q.key)
+	if err != nil {
+		return false, err
+	}
+	q.mu.Lock()
+	q.committed, q.began = -1, -1
+	if known {
+		q.committed, q.began, q.sentTime = off, off, time.Now()
+	}
+	q.mu.Unlock()
+	// What was done here is not done again. A lock that comes back may have had
+	// another owner meanwhile: then he is further, or did a part of it once more.
+	off = max(off, q.done())
+	q.mu.Lock()
+	q.next, q.handover = off, false
+	q.mu.Unlock()
+	if !known {
+		err = c.commitNow(ctx, []*queue{q}, false)
+	}
+	return err == nil, err
+}
+
+// gainOrdered takes the locks of new queues and starts those it gets. The
+// others wait for theirs in the table.
+func (c *Consumer) gainOrdered(ctx context.Context, g gains) error {
+	by := make(map[string][]*queue)
+	var names []string
+	for _, key := range g.queues {
+		q := c.newQueue(g.t, key, 0)
+		q.phase, q.handover = phaseLocking, true
+		if by[key.Broker] == nil {
+			names = append(names, key.Broker)
+		}
+		by[key.Broker] = append(by[key.Broker], q)
+	}
+	return parallel(ctx, names, func(ctx context.Context, broker string) error {
+		return c.gainFrom(ctx, broker, by[broker])
+	})
+}
+
+// gainFrom takes on the queues of one broker.
+func (c *Consumer) gainFrom(ctx context.Context, broker string, qs []*queue) error {
+	began := time.Now()
+	held, err := c.lock(ctx, broker, qs)
+	if err != nil {
+		for _, q := range qs {
+			q.cancel(err)
+		}
+		return err
+	}
+	refused := false
+	for _, q := range qs {
+		if held[q.topic.queueOf(q.key)] {
+			q.lease.Store(int64(began.Add(lockLease).Sub(c.epoch)))
+			q.lockAt = began
+		} else {
+			refused = true
+		}
+	}
+	err = parallel(ctx, qs, func(ctx context.Context, q *queue) error {
+		if !q.leased() {
+			return nil
+		}
+		ok, err := c.prepareLocked(ctx, q)
+		if err == nil && ok {
+			q.phase = phaseIdle
+		}
+		return err
+	})
+	for _, q := range qs {
+		// One whose offset could not be had is let go and gained again with the
+		// next rebalance, which is soon.
+		if q.phase == phaseLocking && q.lease.Load() != 0 || !c.start(q) {
+			err = errors.Join(err, c.unlock(context.WithoutCancel(ctx), broker, []*queue{q}))
+			q.cancel(rocketmq.ErrClosed)
+		}
+	}
+	c.locks.gained(broker, began, refused)
+	return err
+}
+
+// revokeOrdered sees a queue off that was stopped: its handler may finish for a
+// moment, then its context ends; when it has returned, and not before, the
+// offset is committed and the lock let go. Until then the lock is renewed,
+// however long it takes: another member would break the order.
+func (c *Consumer) revokeOrdered(ctx context.Context, q *queue) {
+	if c.handlerEnds(ctx, q) {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+		defer cancel()
+		if err := c.commitNow(last, []*queue{q}, true); err != nil {
+			c.log.Warn("offset of a revoked queue not committed, its messages come again", "queue", q.key, "err", err)
+		}
+		if err := c.unlock(last, q.key.Broker, []*queue{q}); err != nil {
+			c.log.Warn("revoked queue not unlocked, its next owner waits until the lock has run out", "queue", q.key, "err", err)
+		}
+	}
+	q.cancel(rocketmq.ErrRevoked)
+	c.mu.Lock()
+	delete(c.revoking, q.key)
+	c.mu.Unlock()
+	c.rebalanceSoon() // it may have been given back to us meanwhile
+}
+
+// handlerEnds waits for the handler of a queue that was stopped. It is false if
+// ctx ends first.
+func (c *Consumer) handlerEnds(ctx context.Context, q *queue) bool {
+	timer := time.NewTimer(revokeGrace)
+	defer timer.Stop()
+	grace := true
+	for p := q; p != nil; {
+		select {
+		case <-p.idle:
+			p = p.before()
+		case <-timer.C:
+			if grace {
+				grace = false
+				q.cancel(rocketmq.ErrRevoked)
+				timer.Reset(revokeLimit)
+				continue
+			}
+			c.log.Warn("the handler of a revoked queue does not return, the queue waits for it", "queue", q.key, "offsets", fmt.Sprint(q.begun()))
+		case <-ctx.Done():
+			return q.quiet()
+		}
+	}
+	return true
+}
+
+// quiet tells whether no handler runs of a queue that was stopped, and of those
+// before it.
+func (q *queue) quiet() bool {
+	for p := q; p != nil; p = p.before() {
+		select {
+		case <-p.idle:
+		default:
+			return false
+		}
+	}
+	return true
+}
