@@ -67,6 +67,7 @@ type Broker struct {
 	clients   *clients.Manager
 	locks     *locks.Table
 	polls     *polls
+	delays    *delays
 	saver     *saver
 	registrar *registrar
 	stats     stats
@@ -125,24 +126,26 @@ func (b *Broker) open(ln net.Listener) error {
 	b.topics = topics.New(b.clock)
 	b.groups = groups.New(b.clock, cfg.AutoCreateGroup)
 	b.offsets = offsets.New(b.clock)
-	b.clients = clients.New(b.clock)
+	b.clients = clients.New(cfg.Liveness)
 	b.locks = locks.New(b.clock)
 	b.polls = newPolls(b.clock, pollRunners)
+	b.delays = newDelays(b.clock, b.log, cfg.Store.DelayLevels)
+	b.delays.put = b.putDelayed
 	b.sends.New = func() any { return &sendOp{b: b} }
 	b.pulls.New = func() any { return &pullOp{b: b} }
 
 	b.saver = &saver{
 		files: persist.In(cfg.Store.FS, filepath.Join(cfg.Store.Dir, "config")), log: b.log,
-		topics: newWork(), groups: newWork(), offsets: newWork(),
-		topicTable: b.topics, groupTable: b.groups, offsetTable: b.offsets,
+		topics: newWork(), groups: newWork(), offsets: newWork(), delays: newWork(),
+		topicTable: b.topics, groupTable: b.groups, offsetTable: b.offsets, delayTable: b.delays.progress,
 	}
 	sc := cfg.Store
-	sc.Clock, sc.Logger, sc.StoreHost, sc.OnArrival = b.clock, b.log, b.host, b.polls.arrived
+	sc.Clock, sc.Logger, sc.StoreHost, sc.OnArrival = b.clock, b.log, b.host, b.arrived
 	st, err := store.Open(sc)
 	if err != nil {
 		return err
 	}
-	b.store, b.polls.store = st, st
+	b.store, b.polls.store, b.delays.store, b.saver.flushed = st, st, st, st.FlushedTo
 	if err := b.saver.load(); err != nil {
 		return errors.Join(err, st.Close())
 	}
@@ -158,6 +161,7 @@ func (b *Broker) open(ln net.Listener) error {
 		b.bg.Go(b.polls.run)
 	}
 	b.bg.Go(b.periodic)
+	b.delays.start()
 	b.workers = remoting.NewWorkers(workers, workerQueue)
 	b.server = remoting.NewServer(remoting.ServerConfig{TLS: cfg.TLS, TLSOnly: cfg.TLSOnly, Config: remoting.Config{
 		MaxFrame: cfg.MaxFrame, IdleTimeout: cfg.IdleTimeout, Handler: b.mux().Serve, OnClose: b.disconnected, Logger: b.log,
@@ -233,7 +237,7 @@ func (b *Broker) periodic(ctx context.Context) {
 	if !b.cfg.LongPolling {
 		recheckEvery = time.Second
 	}
-	recheck, save, expire := now, now, now
+	recheck, save, expire, delays := now, now, now, now
 	for {
 		select {
 		case <-tick.C():
@@ -250,10 +254,22 @@ func (b *Broker) periodic(ctx context.Context) {
 			save = now
 			b.saver.offsets.ask()
 		}
+		if now.Sub(delays) >= b.cfg.DelayFlushEvery || b.delays.progress.waits() {
+			delays = now
+			b.saver.delays.ask()
+		}
 		if now.Sub(expire) >= 10*time.Second {
 			expire = now
 			b.expireClients()
 		}
+	}
+}
+
+// arrived is the store's notice of a record that can be read.
+func (b *Broker) arrived(a store.Arrival) {
+	b.polls.arrived(a)
+	if string(a.Topic) == wire.TopicSchedule {
+		b.delays.arrived(a.QueueID)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gorocketmq/rocketmq/internal/broker/store"
 )
 
 // setting ties one key of broker.conf to a field of Config.
@@ -62,6 +64,7 @@ func settings() []setting {
 		millis("registerBrokerTimeoutMills", func(c *Config) *time.Duration { return &c.RegisterTimeout }),
 		millis("channelExpiredTimeout", func(c *Config) *time.Duration { return &c.ClientExpiry }),
 		millis("flushConsumerOffsetInterval", func(c *Config) *time.Duration { return &c.OffsetFlushEvery }),
+		millis("flushDelayOffsetInterval", func(c *Config) *time.Duration { return &c.DelayFlushEvery }),
 		millis("shortPollingTimeMills", func(c *Config) *time.Duration { return &c.ShortPolling }),
 		{"serverChannelMaxIdleTimeSeconds", func(c *Config) string { return strconv.Itoa(int(c.IdleTimeout / time.Second)) }, func(c *Config, v string) error {
 			n, err := strconv.Atoi(v)
@@ -75,6 +78,10 @@ func settings() []setting {
 		number("maxIndexNum", func(c *Config) *int32 { return &c.Store.IndexEntries }),
 		number("maxMsgsNumBatch", func(c *Config) *int32 { return &c.Store.MaxQuery }),
 		inverted("messageIndexEnable", func(c *Config) *bool { return &c.Store.NoIndex }),
+		{"messageDelayLevel", func(c *Config) string { return store.FormatDelayLevels(c.Store.DelayLevels) }, func(c *Config, v string) (err error) {
+			c.Store.DelayLevels, err = store.ParseDelayLevels(v)
+			return err
+		}},
 		number("maxMessageSize", func(c *Config) *int { return &c.Store.MaxMessageSize }),
 		{"flushDiskType", func(c *Config) string {
 			if c.Store.SyncFlush {

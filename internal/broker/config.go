@@ -58,6 +58,7 @@ type Config struct {
 	RegisterTimeout    time.Duration // registerBrokerTimeoutMills
 	ClientExpiry       time.Duration // channelExpiredTimeout: a client without a heartbeat for so long is dropped
 	OffsetFlushEvery   time.Duration // flushConsumerOffsetInterval
+	DelayFlushEvery    time.Duration // flushDelayOffsetInterval
 	LongPolling        bool          // longPollingEnable
 	ShortPolling       time.Duration // shortPollingTimeMills: how long pulls are held with long polling off
 	PropertyFilter     bool          // enablePropertyFilter: SQL92 subscriptions
@@ -72,9 +73,13 @@ type Config struct {
 	TLS     *tls.Config
 	TLSOnly bool
 
-	// Clock is the broker's time: store times, expiry, long polls, periodic
-	// work. Nil: the machine's.
+	// Clock is the broker's time: store times, delays, long polls, locks,
+	// periodic work. Nil: the machine's.
 	Clock clock.Clock
+	// Liveness is the time by which clients expire and registrations are
+	// repeated. Nil: Clock. With a Clock that is moved by hand it may be the
+	// machine's, so that the hours that pass there make no client seem dead.
+	Liveness clock.Clock
 	// Logger takes what an operator must know. Nil: discarded.
 	Logger *slog.Logger
 }
@@ -103,11 +108,15 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.RegisterTimeout, 24*time.Second)
 	def(&c.ClientExpiry, 120*time.Second)
 	def(&c.OffsetFlushEvery, 5*time.Second)
+	def(&c.DelayFlushEvery, 10*time.Second)
 	def(&c.ShortPolling, time.Second)
 	def(&c.IdleTimeout, remoting.DefaultIdleTimeout)
 	c.Store = storeDefaults(c.Store)
 	if c.Clock == nil {
 		c.Clock = clock.Real()
+	}
+	if c.Liveness == nil {
+		c.Liveness = c.Clock
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -169,6 +178,9 @@ func storeDefaults(c store.Config) store.Config {
 	def(&c.DiskTransferBytes, 64<<10)
 	def(&c.DiskTransferCount, 8)
 	def(&c.FilterBytes, 16_000)
+	if len(c.DelayLevels) == 0 {
+		c.DelayLevels = store.DefaultDelayLevels()
+	}
 	return c
 }
 

@@ -52,7 +52,7 @@ func newRegistrar(b *Broker) *registrar {
 	r := &registrar{b: b, g: run.NewGroup(context.Background()), pool: remoting.NewPool(remoting.PoolConfig{
 		Config: remoting.Config{Logger: b.log},
 		Dial:   b.cfg.Dial,
-		// what paces the attempts is nameServer.run, by the broker's clock
+		// what paces the attempts is nameServer.run
 		Backoff: retry.Policy{Min: time.Millisecond, Max: time.Millisecond},
 	})}
 	for _, addr := range b.cfg.NameServers {
@@ -106,7 +106,7 @@ func (s *nameServer) run(ctx context.Context) {
 	defer s.work.close()
 	b := s.r.b
 	due := make(chan struct{}, 1)
-	timer := b.clock.AfterFunc(b.cfg.RegisterEvery, func() {
+	timer := b.cfg.Liveness.AfterFunc(b.cfg.RegisterEvery, func() {
 		select {
 		case due <- struct{}{}:
 		default:

@@ -78,6 +78,7 @@ func (b *Broker) runtimeInfo() map[string]string {
 		info[pool+"ThreadPoolQueueCapacity"] = itoa(workerQueue)
 		info[pool+"ThreadPoolQueueHeadWaitTimeMills"] = "0"
 	}
+	b.delayInfo(info)
 	return info
 }
 

@@ -18,10 +18,13 @@ type saver struct {
 	topics  *work
 	groups  *work
 	offsets *work
+	delays  *work
 
 	topicTable  *topics.Table
 	groupTable  *groups.Table
 	offsetTable *offsets.Table
+	delayTable  *delayOffsets
+	flushed     func() int64 // log position before which everything is on disk
 
 	// Tables that could not be saved are tried again with the offsets, which
 	// are looked at every few seconds. Both belong to run.
@@ -38,7 +41,7 @@ func (s *saver) load() error {
 			return err
 		}
 	}
-	return nil
+	return s.delayTable.load(s.files)
 }
 
 // run writes what is asked for until ctx ends.
@@ -46,6 +49,7 @@ func (s *saver) run(ctx context.Context) {
 	defer s.topics.close()
 	defer s.groups.close()
 	defer s.offsets.close()
+	defer s.delays.close()
 	for {
 		select {
 		case <-s.topics.wake:
@@ -60,6 +64,8 @@ func (s *saver) run(ctx context.Context) {
 			if s.unsavedGroups {
 				s.groups.ask()
 			}
+		case <-s.delays.wake:
+			s.round(s.delays, s.saveDelays)
 		case <-ctx.Done():
 			return
 		}
@@ -81,6 +87,12 @@ func (s *saver) saveOffsets() {
 	}
 }
 
+func (s *saver) saveDelays() {
+	if doc := s.delayTable.take(s.flushed()); doc != nil && !s.save(delayOffsetFile, doc) {
+		s.delayTable.notSaved()
+	}
+}
+
 func (s *saver) save(file string, doc []byte) bool {
 	err := persist.Save(s.files, file, persist.Indent(doc))
 	if err != nil {
@@ -89,7 +101,8 @@ func (s *saver) save(file string, doc []byte) bool {
 	return err == nil
 }
 
-// all writes everything, at the broker's end.
+// all writes everything, at the broker's end, but the progress of the delay
+// levels, which waits for the store.
 func (s *saver) all() {
 	s.saveTopics()
 	s.saveGroups()

@@ -16,7 +16,8 @@ import (
 // body is a batch says the field m, not the code.
 //
 // Answers: 0; 1 malformed header, start-up gate, store failure; 13 too large,
-// or delayed (not served yet); 14 store not writable; 16 reserved topic,
+// a batch that is delayed, a level that is no number, or delayed to a time (not
+// served yet); 14 store not writable; 16 reserved topic,
 // drained broker with an order topic, half message (not served yet); 17 no
 // topic and none may be made; 26 retry topic of an unknown group; 29 bad topic
 // name or queue. All carry MSG_REGION and TRACE_ON, the first also the rest of
@@ -24,7 +25,10 @@ import (
 //
 // Unlike Apache 5.3.3: the items of a batch keep their own UNIQ_KEY (5.3.3
 // appends the batch's to each, so the ids that its client reports are not
-// found). Delays and half messages are refused as long as nobody delivers them.
+// found). Timers and half messages are refused as long as nobody delivers them.
+//
+// What is delayed is parked (park.go), what goes to a retry topic may become a
+// dead letter (retry.go).
 
 // sendOp is one send under way. Ops are reused; while the store has the
 // answer pending, it is the op's only owner.
@@ -37,7 +41,11 @@ type sendOp struct {
 	code    int32
 	remark  string
 	batch   bool
+	queueID int32  // of the answer: where the message goes at last
+	retried bool   // sent to a retry topic
+	dead    bool   // sent to a retry topic once too often
 	props   []byte // the message's properties as stored
+	parked  []byte // what becomes of them if the message is delayed or a dead letter
 	tx      []byte // its unique id
 	ids     []byte // offset ids of the answer
 	phy     []int64
@@ -79,8 +87,8 @@ func (op *sendOp) Stored(res store.PutResult) {
 
 func (op *sendOp) release() {
 	const keep = 64 << 10 // a large property string must not stay for ever
-	if cap(op.props) > keep || cap(op.ids) > keep {
-		op.props, op.ids, op.phy = nil, nil, nil
+	if cap(op.props) > keep || cap(op.parked) > keep || cap(op.ids) > keep {
+		op.props, op.parked, op.ids, op.phy = nil, nil, nil, nil
 	}
 	op.msg = store.Message{}
 	op.req = wire.SendRequest{}
@@ -136,6 +144,7 @@ func (op *sendOp) check() bool {
 	if req.QueueID < 0 {
 		op.msg.QueueID = rand.Int32N(max(t.WriteQueues, 1))
 	}
+	op.queueID = op.msg.QueueID
 	op.batch = req.Batch
 	if op.batch && (len(req.Topic) > 127 || t.Retry) {
 		return op.fail(wire.RespMessageIllegal, "a batch cannot go to topic "+t.Name+": its name is too long or it is a retry topic")
@@ -145,6 +154,7 @@ func (op *sendOp) check() bool {
 		op.msg.SysFlag |= wire.SysMultiTags
 	}
 	op.props = op.props[:0]
+	op.retried, op.dead = t.Retry, false
 	if t.Retry {
 		return op.retry(t)
 	}
@@ -173,31 +183,6 @@ func (op *sendOp) missing() *topics.Topic {
 	}
 	queues := max(min(op.req.DefaultTopicQueues, like.WriteQueues), 0)
 	return b.createTopic(name, queues, like.Perm&^wire.PermInherit, 0)
-}
-
-// retry handles a message that a consumer sends to its group's retry topic
-// because it could not hand it back: after too many attempts it is a dead
-// letter.
-func (op *sendOp) retry(t *topics.Topic) bool {
-	b := op.b
-	group := wire.GroupOfRetryTopic(t.Name)
-	g, created := b.groups.Get([]byte(group))
-	if created {
-		b.saveGroups()
-	}
-	if g == nil {
-		return op.fail(wire.RespSubscriptionGroupNotExist, "group "+group+" does not exist")
-	}
-	limit := g.RetryMaxTimes
-	if op.req.MaxReconsumeTimes > 0 {
-		limit = op.req.MaxReconsumeTimes
-	}
-	if op.req.ReconsumeTimes > limit || b.locks.Locked(group) && op.req.ReconsumeTimes >= limit {
-		dead := b.createTopic(wire.DLQTopic(group), 1, wire.PermRead|wire.PermWrite, 0)
-		op.msg.Topic = []byte(dead.Name)
-		op.msg.QueueID = 0
-	}
-	return true
 }
 
 // createTopic makes a topic unless it is there by now, and has it saved and
@@ -235,7 +220,7 @@ func (op *sendOp) stored(res store.PutResult) {
 	}
 	b.stats.put(n, res.End-res.PhyOffset)
 	op.resp = wire.SendResponse{
-		OffsetMsgID: op.ids, QueueID: op.msg.QueueID, QueueOffset: res.QueueOffset, TransactionID: op.tx,
+		OffsetMsgID: op.ids, QueueID: op.queueID, QueueOffset: res.QueueOffset, TransactionID: op.tx,
 		Region: b.region, TraceOn: b.cfg.TraceOn,
 	}
 }

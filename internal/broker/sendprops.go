@@ -7,11 +7,14 @@ import (
 
 // propScan is what one look at a message's properties finds.
 type propScan struct {
-	id      []byte // UNIQ_KEY
-	half    bool   // TRAN_MSG=true
-	delayed string // the property that asks for a delay, "" if none
-	noWait  bool   // WAIT=false
-	dirty   bool   // has properties that the broker sets or removes itself
+	id     []byte // UNIQ_KEY
+	half   bool   // TRAN_MSG=true
+	level  int64  // DELAY
+	bad    bool   // DELAY is no number
+	timer  string // the property that asks for a time of delivery, "" if none
+	timed  bool   // has been delivered by a timer, so what timer says is over
+	noWait bool   // WAIT=false
+	dirty  bool   // has properties that the broker sets or removes itself
 }
 
 func scan(p wire.Properties) (s propScan) {
@@ -24,11 +27,12 @@ func scan(p wire.Properties) (s propScan) {
 		case wire.PropWait:
 			s.noWait = !wire.ParseBool(v)
 		case wire.PropDelay:
-			if n, ok := wire.ParseInt(v); ok && n > 0 {
-				s.delayed = wire.PropDelay
-			}
+			n, ok := wire.ParseInt(v)
+			s.level, s.bad = n, !ok
 		case wire.PropTimerDelaySec, wire.PropTimerDelayMs, wire.PropTimerDeliverMs:
-			s.delayed = string(k)
+			s.timer = string(k)
+		case wire.PropTimerOutMs:
+			s.timed = true
 		case wire.PropCluster, wire.PropMsgRegion, wire.PropTraceOn, wire.PropPopCK:
 			s.dirty = true
 		}
@@ -42,13 +46,23 @@ func scan(p wire.Properties) (s propScan) {
 func (op *sendOp) prepare(r *remoting.Request) bool {
 	b, req := op.b, &op.req
 	s := scan(req.Properties)
+	level, timer := max(s.level, 0), s.timer
+	if s.timed || level > 0 || op.dead {
+		timer = ""
+	}
+	if op.dead {
+		level = 0
+	}
 	switch {
-	case op.batch && (s.half || s.delayed != ""):
+	case op.batch && (s.half || level > 0 || timer != ""):
 		return op.fail(wire.RespMessageIllegal, "a batch cannot be transactional or delayed")
-	case s.half:
+	case s.half && !op.retried: // a retried one has been committed
 		return op.fail(wire.RespNoPermission, "the broker["+b.addr+"] does not take transactional messages yet")
-	case s.delayed != "":
-		return op.fail(wire.RespMessageIllegal, "the broker["+b.addr+"] does not deliver delayed messages yet (property "+s.delayed+")")
+	case s.bad:
+		return op.fail(wire.RespMessageIllegal, "property "+wire.PropDelay+" is not a number")
+	case timer != "":
+		return op.fail(wire.RespMessageIllegal, "the broker["+b.addr+"] does not deliver messages at a time yet (property "+timer+
+			"), only after the levels of property "+wire.PropDelay)
 	}
 	if op.batch {
 		// the items have properties of their own; the batch's stay out of them
@@ -66,6 +80,13 @@ func (op *sendOp) prepare(r *remoting.Request) bool {
 		op.tx = append(op.tx[:0], s.id...)
 	}
 	op.msg.Properties = op.props
+	switch {
+	case op.dead:
+		op.parked = appendDead(op.parked[:0], op.props)
+		op.msg.Properties = op.parked
+	case level > 0:
+		op.parked = b.park(op.parked[:0], &op.msg, level)
+	}
 	op.msg.NoWait = s.noWait
 	op.msg.Flag = req.Flag
 	op.msg.ReconsumeTimes = req.ReconsumeTimes

@@ -1,0 +1,64 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gorocketmq/rocketmq/internal/wire"
+)
+
+// What those who move the clock by hand need to know about delayed messages.
+
+// errNoDelays is why there is no delayed message to wait for.
+var errNoDelays = errors.New("the broker delivers no delayed messages, it is ending")
+
+// SettleDelays blocks until everything that was stored before the call has
+// been seen, and the delayed messages that are due now have been delivered and
+// can be consumed, or could not be stored.
+func (b *Broker) SettleDelays(ctx context.Context) error {
+	if err := b.store.WaitDispatched(ctx); err != nil {
+		return err
+	}
+	if err := b.delays.settle(ctx); err != nil {
+		return err
+	}
+	return b.store.WaitDispatched(ctx)
+}
+
+// NextDelayed is when the next delayed message is due, or when one that could
+// not be stored is tried again; false if there is none. It is right after
+// [Broker.SettleDelays], and otherwise may lack what has just been sent.
+func (b *Broker) NextDelayed() (time.Time, bool) {
+	at, ok, _ := b.delays.nextDue()
+	return at, ok
+}
+
+// AwaitDelayed blocks until there is a delayed message, due or not.
+func (b *Broker) AwaitDelayed(ctx context.Context) error {
+	for {
+		_, ok, changed := b.delays.nextDue()
+		if ok {
+			return nil
+		}
+		if changed == nil {
+			return errNoDelays
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// delayInfo adds how far the delay levels have come, and could, to the
+// broker's runtime figures.
+func (b *Broker) delayInfo(info map[string]string) {
+	for level, off := range b.delays.progress.all() {
+		key := "scheduleMessageOffset_" + strconv.Itoa(int(level))
+		info[key] = fmt.Sprintf("%d,%d", off, b.store.MaxOffset(wire.TopicSchedule, level-1))
+	}
+}
