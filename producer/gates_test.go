@@ -83,7 +83,7 @@ func TestSendCost(t *testing.T) {
 		writes  float64
 	}{{1, 1.2}, {16, 0.5}, {128, 0.2}} {
 		t.Run(fmt.Sprint(tt.callers), func(t *testing.T) {
-			const n = 6400
+			const n = 3200
 			r := newRig(t)
 			r.gate(t, n, price{2, 300, tt.writes}, func() error { return r.sync(n, tt.callers) })
 		})
@@ -97,7 +97,7 @@ func TestSendAllocations(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for name, ctx := range map[string]context.Context{"background": context.Background(), "can end": ctx} {
-		require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
+		require.LessOrEqual(t, testing.AllocsPerRun(500, func() {
 			if _, err := r.p.Send(ctx, r.m); err != nil {
 				t.Error(err)
 			}
@@ -112,8 +112,8 @@ func TestSendAsyncCost(t *testing.T) {
 	const window = 256
 	t.Run("room", func(t *testing.T) {
 		r := newRig(t, producer.WithInflight(window, 64<<20))
-		r.gate(t, 25*window, price{3, 300, 0.2}, func() error {
-			for range 25 {
+		r.gate(t, 10*window, price{3, 300, 0.2}, func() error {
+			for range 10 {
 				if err := r.async(window); err != nil {
 					return err
 				}
@@ -122,7 +122,7 @@ func TestSendAsyncCost(t *testing.T) {
 		})
 	})
 	t.Run("full window", func(t *testing.T) {
-		const n = 50 * window
+		const n = 25 * window
 		r := newRig(t, producer.WithInflight(window, 64<<20))
 		r.gate(t, n, price{3, 300, 0.2}, func() error { return r.async(n) })
 	})
@@ -132,7 +132,7 @@ func TestSendAsyncCost(t *testing.T) {
 // connection's output.
 func TestSendOnewayCost(t *testing.T) {
 	gated(t)
-	const n = 20_000
+	const n = 10_000
 	r := newRig(t)
 	r.gate(t, n, price{1, 100, 0.2}, func() error { return r.oneway(n, 16) })
 }
