@@ -29,13 +29,10 @@ func (p *Producer) SendBatch(ctx context.Context, ms []*rocketmq.Message, opts .
 }
 
 func (p *Producer) sendBatch(ctx context.Context, ms []*rocketmq.Message, o send.Options) ([]Result, error) {
-	rs, errs, err := p.pipe.SendBatch(ctx, ms, o)
+	out := make([]Result, len(ms))
+	errs, err := p.pipe.SendBatch(ctx, ms, o, func(i int, r send.Result) { out[i] = result(r) })
 	if err != nil {
 		return nil, err
-	}
-	out := make([]Result, len(rs))
-	for i := range rs {
-		out[i] = result(rs[i])
 	}
 	return out, batchError(errs)
 }

@@ -138,12 +138,9 @@ func (b *nested) send(ctx context.Context) {
 	if len(b.out) == 0 && len(b.in) > 0 {
 		return // the interceptors have seen to all of it
 	}
-	rs, errs, err := b.p.pipe.SendBatch(ctx, b.out, b.opts)
-	if b.refused = err; err != nil {
-		return
-	}
-	b.sentErr = errs
-	for i := range rs {
-		b.sent = append(b.sent, result(rs[i]))
+	b.sent = make([]Result, len(b.out))
+	b.sentErr, b.refused = b.p.pipe.SendBatch(ctx, b.out, b.opts, func(i int, r send.Result) { b.sent[i] = result(r) })
+	if b.sentErr == nil {
+		b.sentErr = make([]error, len(b.out))
 	}
 }

@@ -201,17 +201,17 @@ func (x *async) deliver() {
 
 // unpack gives each member of a parcel its own outcome.
 func (x *async) unpack() {
-	var all []Result
-	if x.stored {
-		all = x.a.results(x.last, len(x.members))
-	}
-	for i, m := range x.members {
-		var res Result
-		if all != nil {
-			res = all[i]
-		}
+	give := func(i int, res Result) {
+		m := x.members[i]
 		m.last, m.r, m.failed = x.last, x.r, x.failed
 		m.finish(x.a, i, res, x.err)
+	}
+	if x.stored {
+		x.a.results(x.last, len(x.members), give)
+	} else {
+		for i := range x.members {
+			give(i, Result{})
+		}
 	}
 	x.drop()
 }

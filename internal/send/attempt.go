@@ -3,6 +3,7 @@ package send
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,8 +44,12 @@ func newAttempt(p *Pipeline) *attempt {
 	return &attempt{p: p, answered: make(chan struct{}, 1)}
 }
 
-// maxKept bounds each of the buffers that go back to the pool.
-const maxKept = 64 << 10
+// Bounds of the buffers that go back to the pool: of all, and of the one for
+// batches.
+const (
+	maxKept      = 64 << 10
+	maxKeptBatch = 512 << 10
+)
 
 // idLen is the length of a unique id.
 const idLen = 32
@@ -70,7 +75,11 @@ func (a *attempt) prepare(m *rocketmq.Message, o *Options, t *topic, now time.Ti
 // prepareBatch is prepare for several messages in one request. Their bodies are
 // never compressed: the broker stores each on its own.
 func (a *attempt) prepareBatch(ms []*rocketmq.Message, t *topic, now time.Time) {
-	a.ids, a.buf = a.ids[:0], a.buf[:0]
+	size := 0
+	for _, m := range ms {
+		size += batchedSize(m)
+	}
+	a.ids, a.buf = slices.Grow(a.ids[:0], len(ms)*idLen), slices.Grow(a.buf[:0], size)
 	for _, m := range ms {
 		n := len(a.ids)
 		a.ids = a.p.rt.AppendID(a.ids, now)
@@ -105,10 +114,13 @@ func (a *attempt) release() {
 	a.ids = a.ids[:0]
 	// A send that ends before it is prepared must not be told as the one before.
 	a.flag, a.region, a.noTrace = 0, a.region[:0], false
-	for _, b := range []*[]byte{&a.ids, &a.props, &a.buf, &a.offsetID} {
+	for _, b := range []*[]byte{&a.ids, &a.props, &a.offsetID} {
 		if cap(*b) > maxKept {
 			*b = nil
 		}
+	}
+	if cap(a.buf) > maxKeptBatch {
+		a.buf = nil
 	}
 }
 
@@ -215,20 +227,19 @@ func (a *attempt) result(q rocketmq.Queue) Result {
 	return r
 }
 
-// results are those of the messages of a batch, in order. A broker that
-// answers with one offset id for all (an inner batch) gives it to the first.
-func (a *attempt) results(q rocketmq.Queue, n int) []Result {
+// results passes the results of the n messages of a batch to put, in order. A
+// broker that answers with one offset id for all (an inner batch) gives it to
+// the first.
+func (a *attempt) results(q rocketmq.Queue, n int, put func(i int, r Result)) {
 	ids, offsetIDs := string(a.ids), string(a.offsetID)
 	q.ID = int(a.queueID)
-	out := make([]Result, n)
-	for i := range out {
+	for i := range n {
 		id := ids[i*idLen : (i+1)*idLen]
 		var offsetID string
 		offsetID, offsetIDs, _ = strings.Cut(offsetIDs, ",")
-		out[i] = Result{
+		put(i, Result{
 			MessageID: id, TransactionID: id, OffsetID: offsetID,
 			Queue: q, Offset: a.offset + int64(i), Status: statusOf(a.code),
-		}
+		})
 	}
-	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gorocketmq/rocketmq"
@@ -33,30 +34,34 @@ func batchedSize(m *rocketmq.Message) int {
 	return n
 }
 
-// SendBatch sends messages of one topic with as few requests as they fit into,
-// and returns a result and an error for each. Faults of the messages are found
-// before anything is sent: then there are no results.
-func (p *Pipeline) SendBatch(ctx context.Context, ms []*rocketmq.Message, o Options) ([]Result, []error, error) {
+// SendBatch sends messages of one topic with as few requests as they fit into.
+// put gets the result of each that was stored. The errors are one for each
+// message, nil if none has failed. Faults of the messages are found before
+// anything is sent: they are the second error.
+func (p *Pipeline) SendBatch(ctx context.Context, ms []*rocketmq.Message, o Options, put func(i int, r Result)) ([]error, error) {
 	if !p.gate.enter() {
-		return nil, nil, rocketmq.ErrClosed
+		return nil, rocketmq.ErrClosed
 	}
 	defer p.gate.leave()
 	if err := checkBatch(ms); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	b := batching{p: p, opts: o, total: len(ms), put: put}
 	groups, err := p.divide(ctx, ms, o)
-	if err != nil {
-		return nil, nil, err
+	switch {
+	case err != nil:
+		return nil, err
+	case groups == nil:
+		b.send(ctx, ms, nil)
 	}
-	res, errs := make([]Result, len(ms)), make([]error, len(ms))
-	for _, g := range groups {
-		for len(g) > 0 {
-			n := fitting(ms, g)
-			p.sendPart(ctx, ms, g[:n], o, res, errs)
-			g = g[n:]
+	for _, at := range groups {
+		part := make([]*rocketmq.Message, len(at))
+		for k, i := range at {
+			part[k] = ms[i]
 		}
+		b.send(ctx, part, at)
 	}
-	return res, errs, nil
+	return b.errs, nil
 }
 
 // checkBatch refuses what brokers would.
@@ -91,16 +96,11 @@ func checkBatch(ms []*rocketmq.Message) error {
 
 // divide splits a batch by where sharding keys want its messages, and returns
 // the indexes of each part. Without keys, or if the caller has chosen the
-// queue, there is one part.
+// queue, it returns nil: nothing is to be split.
 func (p *Pipeline) divide(ctx context.Context, ms []*rocketmq.Message, o Options) ([][]int, error) {
-	keyed := false
-	all := make([]int, len(ms))
-	for i, m := range ms {
-		all[i] = i
-		keyed = keyed || m.ShardingKey != ""
-	}
+	keyed := slices.ContainsFunc(ms, func(m *rocketmq.Message) bool { return m.ShardingKey != "" })
 	if !keyed || o.Fixed || o.Selector != nil || p.cfg.Selector != nil {
-		return [][]int{all}, nil
+		return nil, nil
 	}
 	s := sending{p: p, m: ms[0]}
 	s.begin(ctx, time.Now())
@@ -125,35 +125,64 @@ func (p *Pipeline) divide(ctx context.Context, ms []*rocketmq.Message, o Options
 	return groups, nil
 }
 
+// batching is a call of SendBatch.
+type batching struct {
+	p     *Pipeline
+	opts  Options
+	total int
+	put   func(i int, r Result)
+	errs  []error // nil until one fails
+}
+
+// send sends messages with as few requests as they fit into. at has their
+// indexes in the whole; nil: they are the whole.
+func (b *batching) send(ctx context.Context, ms []*rocketmq.Message, at []int) {
+	for first := 0; first < len(ms); {
+		n := fitting(ms[first:])
+		b.request(ctx, ms[first:first+n], func(k int) int {
+			if at == nil {
+				return first + k
+			}
+			return at[first+k]
+		})
+		first += n
+	}
+}
+
 // fitting is how many of the messages fit into one request.
-func fitting(ms []*rocketmq.Message, part []int) int {
+func fitting(ms []*rocketmq.Message) int {
 	size := 0
-	for n, i := range part {
-		if size += batchedSize(ms[i]); size > maxBatch {
+	for n, m := range ms {
+		if size += batchedSize(m); size > maxBatch {
 			return n
 		}
 	}
-	return len(part)
+	return len(ms)
 }
 
-// sendPart sends one request.
-func (p *Pipeline) sendPart(ctx context.Context, ms []*rocketmq.Message, part []int, o Options, res []Result, errs []error) {
-	s := sending{p: p, m: ms[part[0]], opts: o, batch: make([]*rocketmq.Message, len(part))}
-	for k, i := range part {
-		s.batch[k] = ms[i]
-	}
+// request sends one request. index tells a message's place in the whole.
+func (b *batching) request(ctx context.Context, ms []*rocketmq.Message, index func(k int) int) {
+	p := b.p
+	s := sending{p: p, m: ms[0], opts: b.opts, batch: ms}
 	s.begin(ctx, time.Now())
 	a := p.attempts.Get().(*attempt)
 	stored, err := s.run(ctx, a)
-	var rs []Result
-	if stored {
-		rs = a.results(s.last, len(part))
+	if err != nil && b.errs == nil {
+		b.errs = make([]error, b.total)
 	}
-	for k, i := range part {
-		if errs[i] = err; rs != nil {
-			res[i] = rs[k]
+	if stored {
+		a.results(s.last, len(ms), func(k int, r Result) {
+			b.put(index(k), r)
+			s.ended(ctx, ms[k], a, k, r, err)
+		})
+	}
+	for k, m := range ms {
+		if err != nil {
+			b.errs[index(k)] = err
 		}
-		s.ended(ctx, ms[i], a, k, res[i], err)
+		if !stored {
+			s.ended(ctx, m, a, k, Result{}, err)
+		}
 	}
 	a.release()
 	p.attempts.Put(a)

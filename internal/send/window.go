@@ -1,7 +1,6 @@
 package send
 
 import (
-	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -17,15 +16,28 @@ type window struct {
 	messages int        // free
 	bytes    int        // free; may be negative
 	limit    int        // of bytes
-	line     list.List  // of *place
+
+	first, last *place // the line
+	places      sync.Pool
 }
 
+// place is one who waits in line.
 type place struct {
-	bytes int
-	turn  chan struct{} // closed when it is inside
+	bytes      int
+	turn       chan struct{} // one slot, filled when it is inside
+	inside     bool
+	prev, next *place
+	late       *time.Timer
 }
 
-func (w *window) init(messages, bytes int) { w.messages, w.bytes, w.limit = messages, bytes, bytes }
+func (w *window) init(messages, bytes int) {
+	w.messages, w.bytes, w.limit = messages, bytes, bytes
+	w.places.New = func() any {
+		pl := &place{turn: make(chan struct{}, 1), late: time.NewTimer(time.Hour)}
+		pl.late.Stop()
+		return pl
+	}
+}
 
 // fits reports whether there is room. mu is held.
 func (w *window) fits(bytes int) bool {
@@ -36,7 +48,7 @@ func (w *window) fits(bytes int) bool {
 func (w *window) tryEnter(bytes int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.line.Len() > 0 || !w.fits(bytes) {
+	if w.first != nil || !w.fits(bytes) {
 		return false
 	}
 	w.messages--
@@ -49,33 +61,64 @@ func (w *window) enter(ctx context.Context, bytes int, deadline time.Time) error
 	if w.tryEnter(bytes) {
 		return nil
 	}
-	pl := &place{bytes: bytes, turn: make(chan struct{})}
+	pl := w.places.Get().(*place)
+	pl.bytes, pl.inside = bytes, false
 	w.mu.Lock()
-	e := w.line.PushBack(pl)
+	w.queue(pl)
 	w.admit() // room may have come meanwhile
 	w.mu.Unlock()
-	late := time.NewTimer(time.Until(deadline))
-	defer late.Stop()
+	pl.late.Reset(time.Until(deadline))
 	var err error
 	select {
 	case <-pl.turn:
-		return nil
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-	case <-late.C:
+	case <-pl.late.C:
 		err = errWindowFull
 	}
+	pl.late.Stop()
+	if err != nil {
+		w.giveUp(pl)
+	}
+	w.places.Put(pl)
+	return err
+}
+
+// giveUp takes back what a place has, or had in line.
+func (w *window) giveUp(pl *place) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	select {
-	case <-pl.turn: // just now: give it back
+	if pl.inside { // just now
+		<-pl.turn
 		w.messages++
-		w.bytes += bytes
-	default:
-		w.line.Remove(e)
+		w.bytes += pl.bytes
+	} else {
+		w.unqueue(pl)
 	}
 	w.admit()
-	return err
+}
+
+func (w *window) queue(pl *place) {
+	if pl.prev = w.last; pl.prev != nil {
+		pl.prev.next = pl
+	} else {
+		w.first = pl
+	}
+	w.last = pl
+}
+
+func (w *window) unqueue(pl *place) {
+	if pl.prev != nil {
+		pl.prev.next = pl.next
+	} else {
+		w.first = pl.next
+	}
+	if pl.next != nil {
+		pl.next.prev = pl.prev
+	} else {
+		w.last = pl.prev
+	}
+	pl.prev, pl.next = nil, nil
 }
 
 // leave gives room back.
@@ -89,15 +132,12 @@ func (w *window) leave(bytes int) {
 
 // admit lets those in who stand first in line. mu is held.
 func (w *window) admit() {
-	for e := w.line.Front(); e != nil; e = w.line.Front() {
-		pl := e.Value.(*place)
-		if !w.fits(pl.bytes) {
-			return
-		}
+	for pl := w.first; pl != nil && w.fits(pl.bytes); pl = w.first {
 		w.messages--
 		w.bytes -= pl.bytes
-		w.line.Remove(e)
-		close(pl.turn)
+		w.unqueue(pl)
+		pl.inside = true
+		pl.turn <- struct{}{} // its slot is free
 	}
 }
 
