@@ -30,6 +30,9 @@ const (
 	// lockGap is the least time between two requests to one broker because of
 	// connections that break.
 	lockGap = 200 * time.Millisecond
+	// unlockWait bounds how long unlocking waits for a broker that does not answer
+	// a request for locks.
+	unlockWait = time.Second
 )
 
 // locker says when the brokers are asked for locks.
@@ -48,7 +51,8 @@ type lockBroker struct {
 	last time.Time // when it was asked
 	next time.Time // when it is to be
 	gap  time.Duration
-	soon bool // there is something new since the request that is under way was put together
+	busy bool // a request is under way
+	soon bool // there is something new since that was put together
 }
 
 func newLocker() *locker {
@@ -121,10 +125,11 @@ func (l *locker) begin(name string) {
 // asked notes what a later one brought: whether all queues have their lock and
 // are under way.
 func (l *locker) asked(name string, at time.Time, complete bool) {
+	defer l.wake()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.brokerLocked(name)
-	b.last = at
+	b.last, b.busy = at, false
 	switch {
 	case b.soon:
 		b.gap, b.next = 0, at.Add(lockGap)
@@ -136,21 +141,20 @@ func (l *locker) asked(name string, at time.Time, complete bool) {
 	}
 }
 
-// due splits brokers into those to be asked now and tells when the next one is.
+// due names the brokers that are to be asked now, and tells when the next one
+// is.
 func (l *locker) due(names map[string]bool, now time.Time) (ask []string, next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for name := range l.brokers {
-		if !names[name] {
-			l.brokers[name].next = time.Time{} // no queue of it is ours
-		}
-	}
+	next = now.Add(lockEvery)
 	for name := range names {
 		b := l.brokerLocked(name)
 		switch {
+		case b.busy:
 		case !b.next.After(now):
+			b.busy = true
 			ask = append(ask, name)
-		case next.IsZero() || b.next.Before(next):
+		case b.next.Before(next):
 			next = b.next
 		}
 	}
@@ -162,7 +166,7 @@ func (c *Consumer) keepLocks(ctx context.Context) {
 	timer := time.NewTimer(lockEvery)
 	defer timer.Stop()
 	for {
-		timer.Reset(c.tendLocks(ctx))
+		timer.Reset(c.tendLocks())
 		select {
 		case <-ctx.Done():
 			return
@@ -172,28 +176,20 @@ func (c *Consumer) keepLocks(ctx context.Context) {
 	}
 }
 
-// tendLocks gives up what has run out, asks the brokers that are due, and
-// returns how long there is nothing to do.
-func (c *Consumer) tendLocks(ctx context.Context) time.Duration {
+// tendLocks gives up what has run out, has the brokers asked that are due, and
+// returns how long there is nothing to do. It waits for no broker.
+func (c *Consumer) tendLocks() time.Duration {
 	qs := c.kept()
 	names := make(map[string]bool)
 	for _, q := range qs {
 		names[q.key.Broker] = true
 	}
-	ask, _ := c.locks.due(names, time.Now())
-	_ = parallel(ctx, ask, func(ctx context.Context, name string) error {
-		c.renew(ctx, name)
-		return nil
-	})
 	now := time.Now()
-	again, next := c.locks.due(names, now)
-	if next.IsZero() {
-		next = now.Add(lockEvery)
+	ask, next := c.locks.due(names, now)
+	for _, name := range ask {
+		c.group.Go(func(ctx context.Context) { c.renew(ctx, name) })
 	}
-	if len(again) > 0 {
-		next = now
-	}
-	for _, q := range c.kept() {
+	for _, q := range qs {
 		end := q.lease.Load()
 		if end == 0 {
 			continue
@@ -286,9 +282,11 @@ func (c *Consumer) callLocks(ctx context.Context, code int32, broker string, qs 
 // unlock lets go of queues whose handlers have ended and whose offsets are
 // committed. A lock that cannot be let go of runs out by itself.
 func (c *Consumer) unlock(ctx context.Context, broker string, qs []*queue) error {
-	release, err := c.locks.take(ctx, broker)
+	wait, cancel := context.WithTimeout(ctx, unlockWait)
+	defer cancel()
+	release, err := c.locks.take(wait, broker)
 	if err != nil {
-		return err
+		return fmt.Errorf("unlocking queues of broker %s, which does not answer: %w", broker, err)
 	}
 	defer release()
 	var held []*queue
