@@ -179,6 +179,8 @@ func TestC16_ExactlyOneCallback(t *testing.T) {
 	t.Run("cancelled context", func(t *testing.T) {
 		t.Parallel()
 		_, p := setup(t)
+		_, err := p.Send(t.Context(), message("orders")) // route and connection are there
+		require.NoError(t, err)
 		why := errors.New("why")
 		gone, cancel := context.WithCancelCause(t.Context())
 		cancel(why)
