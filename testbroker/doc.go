@@ -27,6 +27,11 @@
 // disk. [Cluster.Messages], [Cluster.Offset] and [Cluster.Lag] look into the
 // brokers without a client.
 //
+// With [ManualClock] the brokers' time stands still until the test moves it:
+// [Cluster.Advance] and [Cluster.AdvanceToNext] take a failing message through
+// all its retries, nearly five hours, in less than a second, and
+// [Cluster.DeadLetters] shows where it ended.
+//
 // Topics must be made with [Topic] or [Cluster.CreateTopic] unless
 // [AutoCreate] is on; RMQ_SYS_TRACE_TOPIC, for message traces, is there. Consumer
 // groups need no preparation.

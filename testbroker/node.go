@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorocketmq/rocketmq/internal/broker"
 	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
+	"github.com/gorocketmq/rocketmq/internal/clock"
 	"github.com/gorocketmq/rocketmq/internal/namesrv"
 	"github.com/gorocketmq/rocketmq/internal/run"
 	"github.com/gorocketmq/rocketmq/internal/wire"
@@ -80,6 +81,9 @@ func newNode(i int, cfg config, nameServers []string) *node {
 	n.cfg.TraceTopic = true           // likewise
 	n.cfg.RegisterEvery = time.Second // and no longer pause after a failure than this
 	n.cfg.Logger = cfg.logger.With("server", n.name)
+	if cfg.clock != nil {
+		n.cfg.Clock, n.cfg.Liveness = cfg.clock, clock.Real()
+	}
 	n.cfg.Store.SyncFlush = cfg.syncFlush
 	n.cfg.Store.CommitLogFileSize = int64(cfg.segment)
 	n.cfg.Store.Dir = filepath.Join(cfg.dir, n.name)

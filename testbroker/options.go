@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/gorocketmq/rocketmq/internal/clock"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
@@ -19,6 +20,7 @@ type config struct {
 	dir                  string
 	segment              int
 	syncFlush            bool
+	clock                *clock.Manual // nil: the machine's
 	logger               *slog.Logger
 }
 

@@ -36,6 +36,15 @@ func (b *Broker) NextDelayed() (time.Time, bool) {
 	return at, ok
 }
 
+// Delayed is how many messages wait to be delivered.
+func (b *Broker) Delayed() int64 {
+	n := int64(0)
+	for _, queue := range b.store.Queues(wire.TopicSchedule) {
+		n += b.store.MaxOffset(wire.TopicSchedule, queue) - max(b.delays.progress.offset(queue), b.store.MinOffset(wire.TopicSchedule, queue))
+	}
+	return max(n, 0)
+}
+
 // AwaitDelayed blocks until there is a delayed message, due or not.
 func (b *Broker) AwaitDelayed(ctx context.Context) error {
 	for {
