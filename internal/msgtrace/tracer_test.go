@@ -27,7 +27,7 @@ func TestObserve(t *testing.T) {
 		{"stored", func(*send.Outcome) {}, func(*Pub) {}, []string{"ID7", "k7"}},
 		{"tag, no keys", func(o *send.Outcome) { o.Message.Tag, o.Message.Keys = "t", nil }, func(p *Pub) { p.Tags, p.Keys = "t", nil }, []string{"ID7"}},
 		{"keys that repeat", func(o *send.Outcome) { o.Message.Keys = []string{"a", "ID7", "a", "b"} }, func(p *Pub) { p.Keys = []string{"a", "ID7", "a", "b"} }, []string{"ID7", "a", "b"}},
-		{"by sharding key", func(o *send.Outcome) { o.Message.ShardingKey = "s" }, func(p *Pub) { p.Type = Order }, []string{"ID7", "k7"}},
+		{"by sharding key", func(o *send.Outcome) { o.Message.ShardingKey = "s" }, func(p *Pub) { p.Type = Normal }, []string{"ID7", "k7"}},
 		{"delayed", func(o *send.Outcome) {
 			o.Message.ShardingKey, o.Message.Delay = "s", rocketmq.DelayLevel(3)
 		}, func(p *Pub) { p.Type = Delay }, []string{"ID7", "k7"}},
