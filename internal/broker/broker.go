@@ -5,7 +5,8 @@
 // Each file serves one family of requests and opens with what it reads and
 // answers; mux.go lists them all. Sends, pulls and offsets run on the reader of
 // the connection they came in on and never wait; what waits (a held pull, a
-// flush) is finished by whoever ends the wait.
+// flush) is finished by whoever ends the wait. Delayed and retried messages are
+// delivered by one goroutine (delay.go).
 package broker
 
 import (

@@ -8,7 +8,8 @@ import (
 // Recalling a delayed message: RECALL_MESSAGE (370).
 //
 // Answers: 16, as an Apache broker with recallMessageEnable=false, its default,
-// does. Nothing is delayed yet, so there is nothing to recall.
+// does. Messages with a delay level cannot be recalled in Apache either, only
+// those with a time of delivery, which are not taken yet.
 
 func (b *Broker) handleRecall(r *remoting.Request) {
 	r.Reply(wire.RespNoPermission, "recall failed, operation is forbidden", regionField{b.region}, nil)
