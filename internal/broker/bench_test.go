@@ -8,10 +8,13 @@ import (
 	"net"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
+	"github.com/gorocketmq/rocketmq/internal/clock"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
@@ -154,4 +157,26 @@ func TestSendAllocations(t *testing.T) {
 	const n = 10 * window
 	perSend := testing.AllocsPerRun(5, func() { c.exchange(n, frame) }) / n
 	require.Less(t, perSend, 1.0, "broker allocations per message")
+}
+
+// BenchmarkDelivery delivers delayed messages of 200 bytes that are due.
+func BenchmarkDelivery(b *testing.B) {
+	c := clock.NewManual(testStart)
+	br := startBroker(b, withClock(c), func(cfg *Config) { cfg.Store.FS, cfg.Store.Dir = mfile.OS(), b.TempDir() })
+	require.NoError(b, br.CreateTopic(b.Context(), "T", 4))
+	body := make([]byte, 200)
+	for i := range b.N {
+		m := &store.Message{Topic: []byte("T"), QueueID: int32(i % 4), Body: body, Properties: wire.AppendProperty(nil, wire.PropUniqKey, "0A00000200002A9F0000000000000004")}
+		br.park(nil, m, int64(i%18+1))
+		if res, _ := br.store.Put(m, nil); res.Err != nil {
+			b.Fatal(res.Err)
+		}
+	}
+	require.NoError(b, br.SettleDelays(b.Context()))
+	b.ReportAllocs()
+	b.ResetTimer()
+	c.Advance(3 * time.Hour)
+	require.NoError(b, br.SettleDelays(b.Context()))
+	b.StopTimer()
+	require.Zero(b, br.Delayed())
 }
