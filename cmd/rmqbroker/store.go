@@ -9,8 +9,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/broker/store/inspect"
 )
 
@@ -181,7 +181,7 @@ func confSizes(path string) (s inspect.Sizes, err error) {
 			}
 		}
 		if p.key == "messageDelayLevel" {
-			if s.Delays, err = delayLevels(p.value); err != nil {
+			if s.Delays, err = store.ParseDelayLevels(p.value); err != nil {
 				return s, fmt.Errorf("%s: line %d: %s=%s: %w", path, p.line, p.key, p.value, err)
 			}
 		}
@@ -189,18 +189,4 @@ func confSizes(path string) (s inspect.Sizes, err error) {
 	const unit = 20 // brokers round up to whole units
 	s.ConsumeQueue = (s.ConsumeQueue + unit - 1) / unit * unit
 	return s, nil
-}
-
-// delayLevels reads delays such as "1s 5s 1m 2h".
-func delayLevels(text string) (levels []time.Duration, err error) {
-	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
-	for _, w := range strings.Fields(text) {
-		unit := units[w[len(w)-1]]
-		n, err := strconv.ParseInt(w[:len(w)-1], 10, 32)
-		if unit == 0 || err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is no delay; write 10s, 5m, 2h or 1d", w)
-		}
-		levels = append(levels, time.Duration(n)*unit)
-	}
-	return levels, nil
 }
