@@ -87,7 +87,8 @@ func startApacheBroker(t *testing.T, version, dir string, c *cluster, store stri
 		"autoCreateTopicEnable=true",
 		"autoCreateSubscriptionGroup=true",
 		"traceTopicEnable=true",
-		"recallMessageEnable=true", // those before 5.3.2 ignore it
+		"recallMessageEnable=true",       // those before 5.3.2 ignore it
+		"waitTimeMillsInSendQueue=10000", // not 200: busy machines are no reason to refuse messages
 	}, more...), "\n")+"\n")
 	s, _ := startServer(t, "broker-"+version, "boot success", javaCommand(dir, fetchJars(t, version), serverFlags("512m"),
 		"org.apache.rocketmq.broker.BrokerStartup", "-c", conf))
@@ -107,6 +108,7 @@ func startOurs(t *testing.T) *cluster {
 		"brokerId=0",
 		"autoCreateTopicEnable=true",
 		"autoCreateSubscriptionGroup=true",
+		"traceTopicEnable=true",
 	}, "\n")+"\n")
 	c := &cluster{
 		name:    "rmqbroker",

@@ -16,6 +16,15 @@
 // sides have the same file sizes in their configuration, which the files do
 // not say.
 //
+// Every way to send has pairings of its own. What our producer sends to
+// Apache's brokers and to rmqbroker the Java consumer reads, and what Java
+// clients and the official Go client send to rmqbroker our consumer reads: ids,
+// keys, tags, properties, bodies, queues and offsets must be those the senders
+// were told, those of members of batches too (see record). Requests and replies
+// go between Java, the Go client and ours. 4.9.7 has no timers and no recalls,
+// Apache's 5.x take no reply without a body, rmqbroker has no delayed delivery
+// yet; the rest runs everywhere.
+//
 // Some pairings have Apache on both ends. They are the control: they show that
 // the Java and Go programs and the reading of mqadmin's tables accept the real
 // thing, so that a failure against this module's broker means something.

@@ -50,8 +50,10 @@ func oursToJava(t *testing.T, version string, c *cluster) {
 	got := receiveJava(t, version, c, "ours_"+name, len(s.sent), s.topic, fresh)
 	line := sameRecords(t, s.sent, got)
 	s.checkDelays(got)
+	s.checkTrace(version, c)
 	if !t.Failed() {
 		pairing("our producer", c.name+" -> java "+version, "%s", line)
+		pairing("our trace", c.name+" -> mqadmin "+version, "commands 1 as expected 1")
 	}
 }
 
@@ -61,6 +63,7 @@ type sender struct {
 	topic  string
 	client *rocketmq.Client
 	sent   []record
+	traced producer.Result // of a message whose trace was recorded
 }
 
 func newSender(t *testing.T, c *cluster, topic string) *sender {
@@ -133,9 +136,11 @@ func (s *sender) sync() {
 				m.Tag, m.Keys[1] = "t\u00e4g", "schl\u00fcssel"
 			}
 			r, err := p.Send(ctx, m)
-			s.took("sync", m, r, err)
+			if s.took("sync", m, r, err); i == 0 && err == nil {
+				s.traced = r
+			}
 		}
-	})
+	}, producer.WithTrace("")) // closing the producer sends what is left of the trace
 }
 
 func (s *sender) async(mode string, opts ...producer.Option) {
@@ -372,6 +377,16 @@ func (s *sender) checkDelays(got []record) {
 		if late < least || late > most {
 			s.t.Errorf("%s: stored %v after it was born, want %v to %v", r.key(), late, least, most)
 		}
+	}
+}
+
+// checkTrace asks mqadmin for the trace of a message.
+func (s *sender) checkTrace(version string, c *cluster) {
+	s.t.Helper()
+	out := mqadmin(s.t, version, "queryMsgTraceById", "-n", c.namesrv, "-i", s.traced.MessageID)
+	rows := table(out, "Pub", "ours_producer")
+	if len(rows) != 1 || rows[0][len(rows[0])-1] != "success" || !strings.HasSuffix(rows[0][len(rows[0])-2], "ms") {
+		s.t.Errorf("queryMsgTraceById of %s does not show one successful send:\n%s", s.traced.MessageID, out)
 	}
 }
 
