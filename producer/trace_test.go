@@ -83,7 +83,7 @@ func TestTraceOfEveryWayToSend(t *testing.T) {
 		send(&rocketmq.Message{Topic: "orders", Body: []byte("plain")})
 		send(&rocketmq.Message{Topic: "orders", Body: []byte("all"), Tag: "t", Keys: []string{"k1", "k2"}})
 		send(&rocketmq.Message{Topic: "orders", Body: bytes.Repeat([]byte("x"), 1<<20)}) // as the user gave it
-		send(&rocketmq.Message{Topic: "orders", Body: []byte("ordered"), ShardingKey: "s"}, func(*msgtrace.Pub) {})
+		send(&rocketmq.Message{Topic: "orders", Body: []byte("ordered"), ShardingKey: "s"})
 		send(&rocketmq.Message{Topic: "orders", Body: []byte("later"), Delay: rocketmq.DelayFor(time.Minute)}, func(p *msgtrace.Pub) { p.Type = msgtrace.Delay })
 
 		batch := []*rocketmq.Message{message("orders"), message("orders"), message("orders")}
