@@ -69,6 +69,7 @@ func sendMany(t testing.TB, cl *rocketmq.Client, topic string, from, to int) {
 }
 
 func TestClusterTwoMembersShareEverything(t *testing.T) {
+	t.Parallel()
 	b := testbroker.New(t, testbroker.Brokers(2), testbroker.Topic("T", 4))
 	const n = 1000
 	got := newCounter(n)
@@ -87,6 +88,7 @@ func TestClusterTwoMembersShareEverything(t *testing.T) {
 }
 
 func TestClusterTags(t *testing.T) {
+	t.Parallel()
 	b := testbroker.New(t, testbroker.Topic("T", 2))
 	sendMany(t, b.Client(t), "T", 0, 100)
 	got := newCounter(50)
@@ -147,6 +149,7 @@ func TestC33_StartPolicyOnOurBroker(t *testing.T) {
 // Killed and restarted broker under a consumer: everything that was
 // acknowledged is handled.
 func TestClusterBrokerRestart(t *testing.T) {
+	t.Parallel()
 	b := testbroker.New(t, testbroker.Topic("T", 4))
 	got := newCounter(200)
 	c := start(t, newPush(t, b.Client(t), consumer.Subscribe("T", selector.All, got.handler()), consumer.StartFrom(rocketmq.Earliest())))
@@ -161,6 +164,7 @@ func TestClusterBrokerRestart(t *testing.T) {
 // A failing message on a broker that does not take messages back yet, or does:
 // it is not lost in either case and holds no one up.
 func TestClusterFailedMessageIsNotLost(t *testing.T) {
+	t.Parallel()
 	b := testbroker.New(t, testbroker.Topic("T", 1))
 	sendMany(t, b.Client(t), "T", 0, 50)
 	var failed atomic.Bool
@@ -179,6 +183,7 @@ func TestClusterFailedMessageIsNotLost(t *testing.T) {
 }
 
 func TestClusterMissingTopic(t *testing.T) {
+	t.Parallel()
 	b := testbroker.New(t)
 	err := newPush(t, b.Client(t), consumer.Subscribe("absent", selector.All, consumer.HandlerFunc(nop))).Run(context.Background())
 	require.ErrorIs(t, err, rocketmq.ErrTopicNotFound)

@@ -207,7 +207,7 @@ func TestOrderedChurn(t *testing.T) {
 		name    string
 		changes int
 		crashes bool
-	}{{"members come and leave", 200, false}, {"members die, too", 50, true}} {
+	}{{"members come and leave", 150, false}, {"members die, too", 50, true}} {
 		t.Run(tc.name, func(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
@@ -312,6 +312,7 @@ func orderedChurn(t *testing.T, b *fake, seed uint64, changes int, crashes bool)
 // The same on our own broker, with one queue: the order is that of the whole
 // topic.
 func TestClusterOrderedChurnGlobalOrder(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, seed))
@@ -360,6 +361,7 @@ func TestClusterOrderedChurnGlobalOrder(t *testing.T) {
 // Messages of one key are handled in the order in which they were sent, those of
 // different keys beside each other.
 func TestClusterOrderedKeys(t *testing.T) {
+	t.Parallel()
 	b := testbroker.New(t, testbroker.Brokers(2), testbroker.Topic("T", 4))
 	p, err := producer.New(b.Client(t))
 	require.NoError(t, err)

@@ -1,0 +1,146 @@
+package consumer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/consumer"
+	"github.com/gorocketmq/rocketmq/testbroker"
+)
+
+var clusterStart = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// next is the next of what handlers have said.
+func next[T any](t testing.TB, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "nothing came")
+		panic("unreachable")
+	}
+}
+
+// C45 in order: the attempts of a message are made here, and the broker has it
+// among the dead letters after the last of them.
+func TestC45_OrderedDeadLetterOnOurBroker(t *testing.T) {
+	t.Parallel()
+	b := testbroker.New(t, testbroker.Topic("T", 1))
+	sendMany(t, b.Client(t), "T", 0, 4)
+	seen := make(chan string, 16)
+	c := start(t, newOrdered(t, b.Client(t), consumer.WithMaxAttempts(3), each(func(_ context.Context, m *rocketmq.MessageView) error {
+		seen <- fmt.Sprintf("%s#%d", m.Body, m.Attempt)
+		switch string(m.Body) {
+		case "1":
+			return consumer.RetryAfter(10*time.Millisecond, errors.New("no"))
+		case "2":
+			return consumer.DeadLetter(errors.New("no"))
+		}
+		return nil
+	})))
+	for _, want := range []string{"0#1", "1#1", "1#2", "1#3", "2#1", "3#1"} {
+		require.Equal(t, want, next(t, seen))
+	}
+	require.NoError(t, c.stop())
+	dead := b.DeadLetters("G")
+	require.Len(t, dead, 2)
+	for i, m := range dead {
+		require.Equal(t, fmt.Sprint(i+1), string(m.Body))
+		require.Equal(t, "T", m.Properties.Get("RETRY_TOPIC"))
+		require.Equal(t, []string{"k"}, m.Keys)
+	}
+	require.Empty(t, b.Messages("%RETRY%G"))
+	require.Zero(t, b.Lag("G", "T"))
+}
+
+// The broker of a message dies while its handler is at it, so it cannot be sent
+// back. Another broker has the copy, and it comes again in its time.
+func TestClusterFailedMessageOfADeadBroker(t *testing.T) {
+	t.Parallel()
+	b := testbroker.New(t, testbroker.Brokers(2), testbroker.Topic("T", 1), testbroker.ManualClock(clusterStart))
+	type call struct {
+		m *rocketmq.MessageView
+		d time.Time
+	}
+	calls := make(chan call, 4)
+	gate := make(chan struct{})
+	c := start(t, newPush(t, b.Client(t), consumer.StartFrom(rocketmq.Earliest()), each(func(_ context.Context, m *rocketmq.MessageView) error {
+		calls <- call{m, b.Now()}
+		if m.Attempt == 1 {
+			<-gate
+			return errors.New("no")
+		}
+		return nil
+	})))
+	sendMany(t, b.Client(t), "T", 0, 1)
+	first := next(t, calls)
+	b.Kill(first.m.Queue.Broker, 0)
+	close(gate)
+	waited, err := b.AdvanceToNext(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 10*time.Second, waited)
+	second := next(t, calls)
+	require.Equal(t, 2, second.m.Attempt)
+	require.Equal(t, "T", second.m.Topic)
+	require.Equal(t, first.m.ID, second.m.ID)
+	require.Equal(t, first.m.Body, second.m.Body)
+	require.NotEqual(t, first.m.Queue.Broker, second.m.Queue.Broker)
+	require.Equal(t, first.m.OffsetID, second.m.Properties.Get("ORIGIN_MESSAGE_ID"))
+	b.Restart(first.m.Queue.Broker, 0)
+	require.Eventually(t, func() bool { return b.Lag("G", "T") == 0 }, 20*time.Second, 10*time.Millisecond)
+	require.NoError(t, c.stop())
+}
+
+// A member dies; its locks run out by the broker's clock, and the next one goes
+// on where it had got.
+func TestClusterOrderedLockOfADeadMember(t *testing.T) {
+	t.Parallel()
+	b := testbroker.New(t, testbroker.Topic("T", 1), testbroker.ManualClock(clusterStart))
+	sendMany(t, b.Client(t), "T", 0, 10)
+	ref := newReferee(t)
+	reached := make(chan struct{}, 1)
+	w := &witness{r: ref, name: "the first"}
+	cab := &cable{dial: (&net.Dialer{}).DialContext}
+	cl := b.Client(t, rocketmq.WithDialer(cab.Dial))
+	first := start(t, newOrdered(t, cl, each(func(ctx context.Context, m *rocketmq.MessageView) error {
+		if !w.begin(m) {
+			return errCrashed
+		}
+		if m.Offset == 5 {
+			reached <- struct{}{}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		w.end(m, nil)
+		return nil
+	})))
+	<-reached
+	w.crash()
+	cab.Cut()
+	second := &witness{r: ref, name: "the second"}
+	done := make(chan int64, 16)
+	c := start(t, newOrdered(t, b.Client(t), each(func(_ context.Context, m *rocketmq.MessageView) error {
+		second.begin(m)
+		second.end(m, nil)
+		done <- m.Offset
+		return nil
+	})))
+	require.Eventually(t, func() bool { return len(c.Health().Queues) > 0 && health(t, c, 0).State == "waiting for lock" }, 20*time.Second, time.Millisecond)
+	b.Advance(61 * time.Second)
+	for next(t, done) < 9 {
+	}
+	require.NoError(t, c.stop())
+	require.LessOrEqual(t, ref.twice, 5, "what the first had done and not committed")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	_ = first.Close(ctx)               // its handler does not end before
+	_ = cl.Close(context.Background()) // there is nobody whom it could tell
+}
