@@ -1,6 +1,6 @@
 // Package consumer receives messages. [Push] hands them to handlers, many at a
-// time, and shares the queues of its topics with the other members of its
-// group:
+// time, [Ordered] those of each queue one after the other. Both share the queues of
+// their topics with the other members of their group:
 //
 //	c, err := consumer.NewPush(cl, "billing",
 //		consumer.Subscribe("orders", selector.Tags("paid"), consumer.Each(handle)),
@@ -23,7 +23,9 @@
 // When a queue moves from one live member to another, the new owner waits 100 ms
 // (as long as the offset still moves up to 1 s) before it pulls, so that what the
 // old one has done is committed by then. A member that is alone does not wait,
-// and neither does [Push.Ready].
+// and neither does [Push.Ready]. An ordered queue is handed over by its lock, after
+// the offset was committed: what comes twice is what a member that died had not
+// committed, or one whose handler was cut short had not finished.
 //
 // All members of a group must subscribe to the same topics with the same
 // expressions and divide them by the same strategy.

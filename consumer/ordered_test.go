@@ -218,6 +218,7 @@ func TestOrderedBatches(t *testing.T) {
 		{"short batch error", consumer.BatchError{nil, nil}, "0 1 2 3|2#2 3#2 4 5"},
 		{"acked", consumer.Acked(2, no), "0 1 2 3|2#2 3 4 5"},
 		{"acked, rest untried", consumer.Acked(3, nil), "0 1 2 3|3 4 5"},
+		{"nothing tried", consumer.Acked(0, nil), "0 1 2 3|0 1 2 3|4 5"},
 		{"all acked", consumer.Acked(4, no), "0 1 2 3|4 5"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -236,6 +237,10 @@ func TestOrderedBatches(t *testing.T) {
 						}
 						return nil
 					}), consumer.Batch(4))))
+				synctest.Wait()
+				if strings.Count(tc.want, "#")+strings.Count(tc.name, "nothing") > 0 {
+					require.Equal(t, []string{"0 1 2 3"}, calls, "it rests")
+				}
 				time.Sleep(3 * time.Second)
 				synctest.Wait()
 				require.Equal(t, tc.want, strings.Join(calls, "|"))
@@ -502,5 +507,39 @@ func TestOrderedLogsAndStates(t *testing.T) {
 		require.True(t, health(t, c, 0).BusySince.IsZero())
 		require.NoError(t, c.stop())
 		require.Zero(t, logs.with("reason"))
+	})
+}
+
+// An offset that is moved while another member has the lock is his to move: when
+// the lock comes back the queue goes on where he has got, be that before what was
+// done here.
+func TestOrderedOffsetResetWithoutTheLock(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		putMany(b, 0, 0, 4)
+		var o order
+		c := start(t, newOrdered(t, b.client(), each(func(_ context.Context, m *rocketmq.MessageView) error {
+			o.see(m)
+			return nil
+		})))
+		synctest.Wait()
+		require.Equal(t, "0 1 2 3", o.String())
+		b.steal("T", 0, "thief")
+		time.Sleep(21 * time.Second)
+		require.Equal(t, "lock lost", health(t, c, 0).State)
+		table := wire.OffsetTable{Offsets: map[wire.MessageQueue]int64{{Topic: "T", Broker: "b"}: 1}}
+		require.NoError(t, b.member().CallOneway(&wire.Command{
+			Code: wire.ReqResetConsumerClientOffset, Ext: &wire.ResetOffsetRequest{Topic: "T", Group: "G"}, Body: table.AppendJSON(nil),
+		}))
+		synctest.Wait()
+		require.Equal(t, "lock lost", health(t, c, 0).State)
+		b.mu.Lock()
+		b.offsets[wire.MessageQueue{Topic: "T", Broker: "b"}] = 2
+		b.mu.Unlock()
+		b.steal("T", 0, "")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, "0 1 2 3 2 3", o.String())
+		require.NoError(t, c.stop())
 	})
 }

@@ -58,7 +58,7 @@ func (e *deadLetter) Unwrap() error { return e.err }
 // message n ended with err. The others were not attempted: they come again at
 // once, without a trip to the broker and without an attempt counted. (Java's
 // ackIndex fails them all.) A nil err means that message n was not attempted
-// either.
+// either; an [Ordered] consumer rests the queue for a second if n is 0.
 func Acked(n int, err error) error { return &acked{n, err} }
 
 type acked struct {

@@ -15,15 +15,18 @@
 // messages costs one or two switches and a burst of slow ones has all workers
 // within microseconds.
 //
-// A message is finished when its handler succeeded or when the broker has
+// A message is finished when its handler succeeded or when a broker has
 // taken a copy for the retry topic. The committed offset is that of the first
-// unfinished message of the queue, so nothing is ever passed over. What could
-// not be sent back stays and is handled again.
+// unfinished message of the queue, so nothing is ever passed over. What no
+// broker takes stays and is handled again.
 //
 // A queue that was lost stops pulling, drops what no handler has begun, commits
 // at once, gives running handlers a moment, ends their context with ErrRevoked,
 // and commits again if they got something done and the next owner is not
 // further. The next owner waits for that a little, see handover.go.
+//
+// In order there is more to it: see locks.go for who may consume a queue, owned.go
+// for what that means for its life, and order.go for failures.
 //
 // What a broker hears last counts, so the offsets of one queue only grow in the
 // order in which frames are encoded ([queue.tell]); an offset that an operator
@@ -33,12 +36,12 @@
 //
 // A consumer has five of its own: the rebalance loop, the commit loop, the
 // timers, the settler, which sends failed messages back, and one for
-// heartbeats out of turn. Short-lived ones dial, load offsets, take queues over
-// and revoke. All belong to one run.Group; the workers' are the pool's.
+// heartbeats out of turn. In order a sixth keeps the locks. Short-lived ones
+// dial, load offsets, ask for locks, take queues over and revoke. All belong to one run.Group; the workers' are the pool's.
 //
 // # Locks
 //
-// Consumer.mu, queue.mu, dispatcher.mu and the timers' are leaves: none is
+// Consumer.mu, queue.mu, dispatcher.mu, the timers' and the locker's are leaves: none is
 // taken while another is held, and none is held across a call of the
 // connection, the pool or the application.
 package consume

@@ -38,8 +38,11 @@ func (c *Consumer) judgeOrdered(d *dispatcher, me *worker, from, to int, err err
 	switch {
 	case q.revoked.Load() || q.ctx.Err() != nil:
 		return false // cut short by us
-	case out.Kind == Untried:
+	case out.Kind == Untried && first > from:
 		return true
+	case out.Kind == Untried:
+		c.suspend(d, me.lane, suspend) // not one done: it would be asked again and again
+		return false
 	}
 	if pe == nil {
 		c.log.Warn("message failed, its queue is suspended", "message", w.views[first], "err", out.Err)

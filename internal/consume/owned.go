@@ -72,6 +72,12 @@ func (c *Consumer) loseLock(q *queue, why string) {
 // inherit makes q the next queue after old, whose handler may still run.
 func (q *queue) inherit(old *queue) { q.phase, q.pred = phaseLocking, old }
 
+func (q *queue) hasLost() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lost
+}
+
 func (q *queue) before() *queue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,11 +99,14 @@ func (q *queue) ended(ctx context.Context) bool {
 	return true
 }
 
-// done is up to where the queues before q have got.
+// done is up to where the queues before q have got since the offset was moved
+// last.
 func (q *queue) done() int64 {
 	var off int64
-	for p := q.before(); p != nil; p = p.before() {
-		off = max(off, p.lowest())
+	for p := q; p != nil && !p.foreign; p = p.before() {
+		if p != q {
+			off = max(off, p.lowest())
+		}
 		if p.fixed {
 			break
 		}

@@ -51,12 +51,14 @@ type queue struct {
 	phase    phase
 	handover bool // next is not settled yet, see handover.go and locks.go
 
-	// In order, see locks.go.
-	pred     *queue    // the queue of the same name before this one, whose handler may still run
-	fixed    bool      // next was given by an operator or the broker
-	lost     bool      // there was a lock
-	joining  bool      // acquire is at it
-	lockAt   time.Time // when the lock was taken or renewed last
+	// In order, see locks.go and owned.go.
+	pred    *queue    // the queue of the same name before this one, whose handler may still run
+	fixed   bool      // next was given by an operator or the broker
+	foreign bool      // likewise, but the lock was somebody else's, and so is the new offset to apply
+	lost    bool      // there was a lock
+	joining bool      // acquire is at it
+	lockAt  time.Time // when the lock was taken or renewed last
+
 	pull     pullRequest
 	pulls    uint64 // number of the current pull
 	conn     *remoting.Conn

@@ -400,8 +400,9 @@ func (c *Consumer) replace(old *queue, next int64) {
 	q := c.newQueue(old.topic, old.key, next)
 	if c.cfg.Ordered {
 		q.inherit(old)
-		q.fixed = true
 		q.lease.Store(old.lease.Load())
+		q.fixed = q.leased()
+		q.foreign, q.handover, q.lost = !q.fixed, !q.fixed, old.hasLost()
 	}
 	if !c.swap(old, q, fmt.Errorf("%w: its offset was moved", rocketmq.ErrRevoked)) {
 		return
