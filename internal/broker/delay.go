@@ -28,7 +28,8 @@ import (
 //
 // As in Apache a message that is due later than its level's delay from now is
 // delivered at once: the level's delay, or the machine's clock, was changed.
-// Unlike Apache: levels that messageDelayLevel no longer has go on being
+// Unlike Apache: by less than a minute it keeps its time, so that a clock that
+// is put right by a little makes nothing early; levels that messageDelayLevel no longer has go on being
 // delivered; a message that can never be stored is skipped, and logged, instead
 // of blocking its level for ever.
 
@@ -37,6 +38,9 @@ const (
 	deliverAgain    = 100 * time.Millisecond // after the first failure, as Apache; doubled with each
 	deliverAgainMax = 10 * time.Second
 )
+
+// dueTolerance is by how much a message may be due too late.
+const dueTolerance = time.Minute
 
 // delays delivers delayed messages. All methods are safe for concurrent use,
 // but start and stop are called by one goroutine at a time.
@@ -175,7 +179,7 @@ func (r *delayRun) round(ctx context.Context) {
 		var first *delayLevel
 		for i := range r.levels {
 			l := &r.levels[i]
-			if l.resume <= now && r.look(l, now) && l.due <= now && (first == nil || l.due < first.due) {
+			if l.resume <= now && r.look(l) && l.due <= now && (first == nil || l.due < first.due) {
 				first = l
 			}
 		}
@@ -187,7 +191,7 @@ func (r *delayRun) round(ctx context.Context) {
 }
 
 // look finds out what a level's next message is. It is false if there is none.
-func (r *delayRun) look(l *delayLevel, now int64) bool {
+func (r *delayRun) look(l *delayLevel) bool {
 	for !l.known {
 		if r.idle[l.queue].Load() {
 			return false
@@ -201,7 +205,10 @@ func (r *delayRun) look(l *delayLevel, now int64) bool {
 		}
 		if ok {
 			l.known, l.unit, l.due = true, u, u.Tags
-			if int(l.queue) < len(r.table) && l.due > now+r.table[l.queue].Milliseconds() {
+			// The time now and not that of the round: the message may have come
+			// since that began.
+			now := r.clock.Now().UnixMilli()
+			if int(l.queue) < len(r.table) && l.due > now+(r.table[l.queue]+dueTolerance).Milliseconds() {
 				l.due = now
 			}
 			break

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,15 +22,15 @@ import (
 // pass moves the clock forward, stopping wherever a delayed message is due.
 func pass(t *testing.T, b *Broker, c *clock.Manual, d time.Duration) {
 	t.Helper()
-	for to := c.Now().Add(d); ; {
+	for to := b.clock.Now().Add(d); ; {
 		require.NoError(t, b.SettleDelays(t.Context()))
 		at, ok := b.NextDelayed()
 		if !ok || at.After(to) {
-			c.Advance(to.Sub(c.Now()))
+			c.Advance(to.Sub(b.clock.Now()))
 			require.NoError(t, b.SettleDelays(t.Context()))
 			return
 		}
-		c.Advance(at.Sub(c.Now()))
+		c.Advance(at.Sub(b.clock.Now()))
 	}
 }
 
@@ -97,7 +98,10 @@ func TestDelayedMessageComesWhenDue(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, wire.TagsCode("TagA"), u.Tags, "its tags count again")
 	h := &wire.QueryMessageRequest{Topic: "T", Key: "k", MaxNum: 10, End: 1 << 50}
-	require.Equal(t, []string{"later"}, bodies(t, p.must(wire.ReqQueryMessage, h, nil)))
+	require.Eventually(t, func() bool { // the index follows the log
+		f := p.call(wire.ReqQueryMessage, h, nil)
+		return f.Code == wire.RespSuccess && len(bodies(t, f)) == 1
+	}, 10*time.Second, time.Millisecond)
 	_, ok = b.NextDelayed()
 	require.False(t, ok)
 }
@@ -288,27 +292,28 @@ func TestDelayTableThatChanges(t *testing.T) {
 	b := startWith(t, cfg)
 	require.NoError(t, b.CreateTopic(t.Context(), "T", 1))
 	p := dial(t, b)
-	p.send(b, "T", 0, "level 18", wire.PropDelay, "18")
-	p.send(b, "T", 0, "level 2", wire.PropDelay, "2")
-	p.send(b, "T", 0, "level 4", wire.PropDelay, "4")
+	for _, level := range []string{"2", "4", "7", "18"} {
+		p.send(b, "T", 0, "level "+level, wire.PropDelay, level)
+	}
 	require.NoError(t, b.Close(t.Context()))
 
-	_, err := cfg.Set("messageDelayLevel", "1s 90s 1s 10s")
+	_, err := cfg.Set("messageDelayLevel", "1s 90s 1s 10s 1m 1m 5s")
 	require.NoError(t, err)
 	b = startWith(t, cfg)
 	dial(t, b).send(b, "T", 0, "new level 2", wire.PropDelay, "2")
-	dial(t, b).send(b, "T", 0, "level 5, there are 4", wire.PropDelay, "5")
+	dial(t, b).send(b, "T", 0, "level 9, there are 7", wire.PropDelay, "9")
 	pass(t, b, c, 3*time.Hour)
 	at := map[string]time.Duration{}
 	for _, m := range records(t, b, "T", 0) {
 		at[string(m.Body)] = time.Duration(m.StoreTime-testStart.UnixMilli()) * time.Millisecond
 	}
 	require.Equal(t, map[string]time.Duration{
-		"level 18":             2 * time.Hour,    // a level that is gone
 		"level 2":              5 * time.Second,  // became longer: as it was stored
-		"level 4":              0,                // became shorter: later than any message of the level may be
-		"new level 2":          90 * time.Second, //
-		"level 5, there are 4": 10 * time.Second,
+		"level 4":              30 * time.Second, // became shorter by 20 s: likewise
+		"level 7":              0,                // became much shorter: later than any message of the level may be
+		"level 18":             2 * time.Hour,    // a level that is gone
+		"new level 2":          90 * time.Second,
+		"level 9, there are 7": 5 * time.Second,
 	}, at)
 }
 
@@ -405,6 +410,40 @@ func TestDelayedMessageThatCannotBeDelivered(t *testing.T) {
 	require.Equal(t, []string{"good"}, bodiesOf(records(t, b, "T", 0)), "none holds up the one behind")
 	require.Zero(t, b.Store().MaxOffset(wire.TopicHalf, 0))
 	require.EqualValues(t, 10, b.delays.progress.offset(0))
+}
+
+// settable is a clock that also goes back, as machines' clocks do.
+type settable struct {
+	*clock.Manual
+	back atomic.Int64
+}
+
+func (c *settable) Now() time.Time { return c.Manual.Now().Add(-time.Duration(c.back.Load())) }
+
+func TestDelayWhenTheClockIsSetBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		back time.Duration
+		want time.Duration // by the clock that was not set back
+	}{
+		"a little": {50 * time.Millisecond, 10*time.Second + 50*time.Millisecond},
+		"far":      {time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &settable{Manual: clock.NewManual(testStart)}
+			b := startBroker(t, func(cfg *Config) { cfg.Clock, cfg.Liveness = c, clock.Real() })
+			require.NoError(t, b.CreateTopic(t.Context(), "T", 1))
+			b.delays.stop() // it comes while nobody looks
+			dial(t, b).send(b, "T", 0, "x", wire.PropDelay, "3")
+			c.back.Store(int64(test.back))
+			b.delays.start()
+			pass(t, b, c.Manual, test.want-time.Millisecond)
+			if test.want > 0 {
+				require.Empty(t, records(t, b, "T", 0))
+			}
+			pass(t, b, c.Manual, time.Millisecond)
+			require.Len(t, records(t, b, "T", 0), 1)
+		})
+	}
 }
 
 func TestDelayServiceStopsAndStarts(t *testing.T) {
