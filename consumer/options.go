@@ -71,9 +71,10 @@ func Subscribe(topic string, e selector.Expr, h Handler, opts ...SubOption) Opti
 
 // Concurrency is how many calls of the subscription's handler run at once, over
 // all queues. The default is 20. If the member has several queues of the topic
-// (the group's retry queue is one as soon as it has brought a message), one has at most three quarters of the calls at once, so that handlers
-// of one queue that do not return do not stop the others; an [Ordered] consumer
-// makes one call at a time for each queue.
+// (the group's retry queue is one as soon as it has brought a message), one of
+// them has at most three quarters of the calls at once, so that handlers of one
+// queue that do not return do not stop the others. An [Ordered] consumer makes
+// one call at a time for each queue.
 func Concurrency(n int) SubOption { return func(s *subscription) { s.concurrency = n } }
 
 // Batch is how many messages of one queue a handler gets at most in one call.
