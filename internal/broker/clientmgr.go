@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/gorocketmq/rocketmq/internal/broker/clients"
 	"github.com/gorocketmq/rocketmq/internal/filter"
@@ -34,38 +36,51 @@ func (b *Broker) handleHeartbeat(r *remoting.Request) {
 		return
 	}
 	c := clients.Client{ID: hb.ClientID, Conn: r.Conn(), Language: f.Language, Version: f.Version}
-	changed := false
+	changed, made := false, false
 	for i := range hb.Consumers {
-		if b.consumerHeartbeat(&hb.Consumers[i], c, hb.WithoutSub) {
-			changed = true
-		}
+		ch, m := b.consumerHeartbeat(&hb.Consumers[i], c, hb.WithoutSub)
+		changed, made = changed || ch, made || m
 	}
 	for _, group := range hb.Producers {
 		b.clients.Producer(group, c)
 	}
-	r.Reply(wire.RespSuccess, "", &wire.HeartbeatResponse{V2: true, SubChanged: changed || !hb.WithoutSub}, nil)
+	resp := &wire.HeartbeatResponse{V2: true, SubChanged: changed || !hb.WithoutSub}
+	if made {
+		later := r.Replier()
+		if b.bg.Go(func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+			defer cancel()
+			b.registrar.wait(ctx)
+			later.Reply(wire.RespSuccess, "", resp, nil)
+		}) {
+			return
+		}
+	}
+	r.Reply(wire.RespSuccess, "", resp, nil)
 }
 
-func (b *Broker) consumerHeartbeat(d *wire.ConsumerData, c clients.Client, keepSubs bool) bool {
+// announceTimeout bounds how long a heartbeat waits for the name servers.
+const announceTimeout = time.Second
+
+// consumerHeartbeat tells whether it changed the group, and whether it made the
+// group's retry topic.
+func (b *Broker) consumerHeartbeat(d *wire.ConsumerData, c clients.Client, keepSubs bool) (changed, made bool) {
 	g, created := b.groups.Get([]byte(d.Group))
 	if created {
 		b.saveGroups()
 	}
 	if g == nil {
-		return false // as in 5.x; its pulls are told
+		return false, false // as in 5.x; its pulls are told
 	}
-	if g.RetryQueues > 0 {
-		var unit int32
-		if d.UnitMode {
-			unit = wire.TopicUnitSub
-		}
-		b.createTopic(wire.RetryTopic(d.Group), g.RetryQueues, wire.PermRead|wire.PermWrite, unit)
+	if name := wire.RetryTopic(d.Group); g.RetryQueues > 0 && b.topics.Lookup(name) == nil {
+		b.createTopic(name, g.RetryQueues, wire.PermRead|wire.PermWrite, unitSub(d.UnitMode))
+		made = true
 	}
 	ch, changed := b.clients.Consumer(*d, c, keepSubs)
 	if changed && d.Model != wire.Broadcasting {
 		b.notify(ch)
 	}
-	return changed
+	return changed, made
 }
 
 // notify tells the members of a group to share out the queues anew. It never

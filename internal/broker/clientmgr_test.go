@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -193,4 +195,28 @@ func TestUnknownCode(t *testing.T) {
 	f := p.call(9999, nil, nil)
 	require.EqualValues(t, wire.RespRequestCodeNotSupported, f.Code)
 	require.Equal(t, " request type 9999 not supported", string(f.Remark))
+}
+
+// TestHeartbeatIsAnsweredWhenTheRetryTopicIsListed: a consumer that looks for
+// its group's retry topic right after its first heartbeat finds it.
+func TestHeartbeatIsAnsweredWhenTheRetryTopicIsListed(t *testing.T) {
+	ns := startNameServer(t, "127.0.0.1:0")
+	b := startBroker(t, withNameServers(ns.addr))
+	p := dial(t, b)
+	for i := range 20 {
+		group := "CG" + strconv.Itoa(i)
+		p.heartbeat(group, "c1", 1, "T")
+		listed := slices.ContainsFunc(ns.all(), func(r registered) bool {
+			_, ok := r.body.Topics[wire.RetryTopic(group)]
+			return ok
+		})
+		require.True(t, listed, group)
+	}
+
+	ns.stop()
+	began := time.Now()
+	p.heartbeat("Later", "c1", 1, "T")
+	require.Less(t, time.Since(began), 10*time.Second, "name servers that are away are not waited for")
+	_, ok := b.Topic("%RETRY%Later")
+	require.True(t, ok)
 }
