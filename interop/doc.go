@@ -22,7 +22,7 @@
 // keys, tags, properties, bodies, queues and offsets must be those the senders
 // were told, those of members of batches too (see record). Requests and replies
 // go between Java, the Go client and ours. 4.9.7 has no timers and no recalls,
-// Apache's 5.x take no reply without a body, rmqbroker has no delayed delivery
+// Apache's 5.x take no reply without a body, rmqbroker has no timers
 // yet; the rest runs everywhere.
 //
 // Some pairings have Apache on both ends. They are the control: they show that

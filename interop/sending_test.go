@@ -25,11 +25,9 @@ func oursToJava(t *testing.T, version string, c *cluster) {
 	name := strings.ReplaceAll(version, ".", "_")
 	s := newSender(t, c, "Ours_"+name)
 	c.makeTopic(t, s.topic)
-	if c.apache { // rmqbroker has no delayed delivery yet
-		s.delayed()
-		if version != "4.9.7" {
-			s.timed()
-		}
+	s.delayed()
+	if c.apache && version != "4.9.7" { // rmqbroker has no timers yet
+		s.timed()
 	}
 	s.sync()
 	s.async("async")
