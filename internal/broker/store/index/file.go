@@ -105,9 +105,15 @@ func (f *file) damage() string {
 		return "an impossible number of slots"
 	case f.beginPhy.Load() < 0 || f.endPhy.Load() < f.beginPhy.Load():
 		return "impossible log positions"
+	case !possible(f.beginTime.Load()) || !possible(f.endTime.Load()):
+		return "impossible times"
 	}
 	return ""
 }
+
+// possible reports whether t, in ms, can be a store time. What is found
+// depends on it, and sums of it must not overflow.
+func possible(t int64) bool { return t >= 0 && t < 1<<53 }
 
 // at is the place of an entry in the file.
 func (f *file) at(n int32) int64 {
