@@ -1,6 +1,7 @@
 // Package consumer receives messages. [Push] hands them to handlers, many at a
 // time, [Ordered] those of each queue one after the other. Both share the queues of
-// their topics with the other members of their group:
+// their topics with the other members of their group, unless a Push broadcasts
+// ([WithModel]):
 //
 //	c, err := consumer.NewPush(cl, "billing",
 //		consumer.Subscribe("orders", selector.Tags("paid"), consumer.Each(handle)),
@@ -26,6 +27,9 @@
 // and neither does [Push.Ready]. An ordered queue is handed over by its lock, after
 // the offset was committed: what comes twice is what a member that died had not
 // committed, or one whose handler was cut short had not finished.
+//
+// With [Broadcasting] every member has all queues, a failed message is dropped, and
+// offsets are kept where [WithOffsetStore] says.
 //
 // All members of a group must subscribe to the same topics with the same
 // expressions and divide them by the same strategy.

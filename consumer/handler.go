@@ -22,6 +22,8 @@ import (
 // To an [Ordered] consumer a failure suspends the queue: the message comes again,
 // first, after a second or what RetryAfter says.
 //
+// With [Broadcasting] a failure is logged and the message dropped.
+//
 // A panic is a failure: it is logged with its stack, and to the policy it is a
 // [rocketmq.PanicError].
 //

@@ -38,7 +38,11 @@ type config struct {
 	strat   rebalance.Strategy
 	drain   time.Duration
 	timeout time.Duration
+	model   Model
+	ordered bool
 
+	store    OffsetStore // broadcasting
+	hasStore bool
 	attempts int // 0: not set
 	hasMax   bool
 	faults   []error
@@ -90,9 +94,9 @@ func Cache(messages, bytes int) SubOption {
 	return func(s *subscription) { s.cacheMessages, s.cacheBytes = messages, bytes }
 }
 
-// StartFrom is where the group begins with a queue for which the broker has no
-// offset of it. It does nothing for queues the group has read before. The
-// default is [rocketmq.Latest], as in Java's client.
+// StartFrom is where the group begins with a queue for which the broker (with
+// [Broadcasting]: the offset store) has no offset of it. It does nothing for queues
+// the group has read before. The default is [rocketmq.Latest], as in Java's client.
 //
 // With StrictLatest and AtTime the broker is told not to answer 0 for a young
 // queue. Brokers before 5.0 do so all the same: a new group then reads a
@@ -118,8 +122,8 @@ func WithMaxAttempts(n int) Option { return func(c *config) { c.attempts, c.hasM
 func WithHandlerTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // newConfig applies the options and reports all that is wrong with them.
-func newConfig(group string, opts []Option) (config, error) {
-	c := config{start: rocketmq.Latest(), strat: rebalance.Averagely(), drain: DefaultDrainTimeout}
+func newConfig(group string, ordered bool, opts []Option) (config, error) {
+	c := config{start: rocketmq.Latest(), strat: rebalance.Averagely(), drain: DefaultDrainTimeout, ordered: ordered}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)
@@ -159,7 +163,29 @@ func newConfig(group string, opts []Option) (config, error) {
 	if c.timeout < 0 {
 		c.fault("handler timeout %s is negative", c.timeout)
 	}
+	c.checkModel()
 	return c, errors.Join(c.faults...)
+}
+
+// checkModel looks at what goes with the model, and chooses the offset store.
+func (c *config) checkModel() {
+	if c.hasStore && c.store == nil {
+		c.fault("the offset store is nil")
+	}
+	switch {
+	case c.model == Clustering:
+		if c.hasStore {
+			c.fault("an offset store is for broadcasting; offsets of a clustering group are at the brokers, where its other members find them")
+		}
+	case c.model != Broadcasting:
+		c.fault("unknown %s", c.model)
+	case c.ordered:
+		c.fault("an ordered consumer cannot broadcast, use NewPush")
+	case c.hasMax:
+		c.fault("a maximum of attempts is for clustering; broadcasting has one attempt")
+	case !c.hasStore:
+		c.store = MemoryOffsets()
+	}
 }
 
 func (c *config) fault(format string, args ...any) {

@@ -7,7 +7,8 @@ import "github.com/gorocketmq/rocketmq"
 // stored. Messages of one sharding key are in one queue, so they are handled in
 // order; a topic with one queue is handled in order altogether. It imitates
 // Java's DefaultMQPushConsumer with a MessageListenerOrderly, and both can be
-// members of one group. All methods are safe for concurrent use.
+// members of one group. It does not broadcast ([WithModel]). All methods are safe for
+// concurrent use.
 //
 // Options, [Handler] and methods are those of [Push]; what is different:
 //

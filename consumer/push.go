@@ -10,9 +10,9 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/consume"
 )
 
-// Push is a member of a consumer group in clustering mode: the brokers' queues
-// are shared among the members, and messages are handed to handlers as they
-// come, many at a time and in no particular order. It imitates Java's
+// Push is a member of a consumer group: the brokers' queues are shared among the
+// members, unless [WithModel] says that each gets all of them, and messages are
+// handed to handlers as they come, many at a time and in no particular order. It imitates Java's
 // DefaultMQPushConsumer with a MessageListenerConcurrently. All methods are
 // safe for concurrent use.
 type Push struct{ member }
@@ -34,25 +34,26 @@ type member struct {
 	group  string
 	handle *bridge.Handle
 	c      *consume.Consumer
+	store  OffsetStore // nil: the brokers
 }
 
 func newMember(c *rocketmq.Client, group string, ordered bool, opts []Option) (*member, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: the client is nil", rocketmq.ErrInvalidOption)
 	}
-	cfg, err := newConfig(group, opts)
+	cfg, err := newConfig(group, ordered, opts)
 	if err != nil {
 		return nil, err
 	}
 	h := bridge.Of(c)
 	inner, err := consume.New(consume.Config{
 		Runtime: h.Runtime, Group: group, Subscriptions: cfg.subscriptions(), Start: cfg.start, Strategy: cfg.strat, Ordered: ordered,
-		Judge: judge, MaxAttempts: cfg.attempts, HandlerTimeout: cfg.timeout, DrainTimeout: cfg.drain, Logger: h.Logger,
+		Judge: judge, MaxAttempts: cfg.attempts, HandlerTimeout: cfg.timeout, DrainTimeout: cfg.drain, Offsets: cfg.store, Logger: h.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", rocketmq.ErrInvalidOption, err)
 	}
-	return &member{group: group, handle: h, c: inner}, nil
+	return &member{group: group, handle: h, c: inner, store: cfg.store}, nil
 }
 
 // Run joins the group and handles messages until ctx ends or Close is
@@ -63,7 +64,8 @@ func newMember(c *rocketmq.Client, group string, ordered bool, opts []Option) (*
 //
 // Before that it fails if a subscribed topic has no route:
 // [rocketmq.ErrTopicNotFound] for one that no name server knows,
-// [rocketmq.ErrNameServer] if none answered. Once it runs it outlasts
+// [rocketmq.ErrNameServer] if none answered, and with [FileOffsets] if there is a
+// file that cannot be read. Once it runs it outlasts
 // failures of brokers and name servers. It can be called once.
 func (m *member) Run(ctx context.Context) error {
 	release, err := m.handle.Adopt(m.Close)
@@ -71,6 +73,13 @@ func (m *member) Run(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	if s, ok := m.store.(exclusive); ok {
+		free, err := s.acquire(ctx, m.handle.Runtime.Wrap(m.group))
+		if err != nil {
+			return err
+		}
+		defer free()
+	}
 	return m.outcome(m.c.Run(ctx))
 }
 

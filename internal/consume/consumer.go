@@ -41,6 +41,7 @@ type Config struct {
 	// comes as a *rocketmq.PanicError.
 	Judge          func(err error, i, n int) Outcome
 	Ordered        bool          // one call at a time for each queue, in the order of its messages
+	Offsets        OffsetStore   // not nil: broadcast, and keep the offsets here; not with Ordered
 	MaxAttempts    int           // 0: the group's limit at the broker; in order no limit
 	HandlerTimeout time.Duration // 0: none
 	DrainTimeout   time.Duration
@@ -49,19 +50,20 @@ type Config struct {
 	RebalanceEvery, CommitEvery time.Duration // 0: 20 s, 5 s
 }
 
-// Consumer is one member of a consumer group in clustering mode, concurrent or
-// in order.
+// Consumer is one member of a consumer group: in clustering mode concurrent or in
+// order, or broadcasting.
 type Consumer struct {
 	cfg       Config
 	log       *slog.Logger
 	groupWire []byte
 	head      wire.Head
-	topics    []*topic // subscriptions in order, then the retry topic
+	topics    []*topic // subscriptions in order, then the retry topic unless broadcasting
 
 	inflate inflate.Inflater
 	timers  *timers
 	settler *settler
 	locks   *locker   // nil unless in order
+	local   *local    // nil unless broadcasting
 	epoch   time.Time // what queue.lease counts from
 
 	// Made by Run.
@@ -136,6 +138,10 @@ func New(cfg Config) (*Consumer, error) {
 		t.limits.bytes.Store(int64(s.CacheBytes))
 		c.add(t, s.Expr.String(), s.Expr.Type())
 	}
+	if cfg.Offsets != nil {
+		c.local = newLocal(cfg.Offsets, string(c.groupWire))
+		return c, nil // nothing is retried
+	}
 	all, err := filter.Parse(filter.All)
 	if err != nil {
 		return nil, err
@@ -194,6 +200,9 @@ func (c *Consumer) Run(ctx context.Context) error {
 
 // open looks up the topics, joins the group and starts the goroutines.
 func (c *Consumer) open(ctx context.Context) error {
+	if c.local != nil {
+		c.local.began = time.Now()
+	}
 	for _, t := range c.topics {
 		route, err := c.cfg.Runtime.Route(ctx, t.wireName)
 		if err != nil {

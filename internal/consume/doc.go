@@ -28,6 +28,8 @@
 // In order there is more to it: see locks.go for who may consume a queue, owned.go
 // for what that means for its life, and order.go for failures.
 //
+// A member that broadcasts has all queues, and offsets of its own: see local.go.
+//
 // What a broker hears last counts, so the offsets of one queue only grow in the
 // order in which frames are encoded ([queue.tell]); an offset that an operator
 // or a broker moves back makes a new queue.

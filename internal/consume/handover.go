@@ -85,6 +85,9 @@ func (q *queue) takenOver() {
 // commitLast commits what a revoked queue got done since it was told last.
 // Its next owner may be further by now: then there is nothing to say.
 func (c *Consumer) commitLast(ctx context.Context, q *queue) error {
+	if c.local != nil {
+		return c.save(ctx, []*queue{q})
+	}
 	x := q.due(time.Now(), false)
 	if x == nil {
 		return nil

@@ -23,7 +23,7 @@ func (c *Consumer) Group() string { return string(c.groupWire) }
 // HeartbeatData implements [client.Consumer].
 func (c *Consumer) HeartbeatData() wire.ConsumerData {
 	d := wire.ConsumerData{
-		Group: string(c.groupWire), ConsumeType: wire.ConsumePassively, Model: wire.Clustering, From: wire.FromLastOffset,
+		Group: string(c.groupWire), ConsumeType: wire.ConsumePassively, Model: c.model(), From: wire.FromLastOffset,
 	}
 	switch c.cfg.Start.Kind() {
 	case rocketmq.PositionEarliest:

@@ -35,7 +35,7 @@ func (c *Consumer) startOffset(ctx context.Context, t *topic, q rocketmq.Queue) 
 	if known || err != nil {
 		return offset, known, err
 	}
-	offset, err = c.position(ctx, t, q, t.master(q.Broker))
+	offset, err = c.position(ctx, t, q, t.master(q.Broker), c.cfg.Start)
 	if err != nil {
 		return 0, false, fmt.Errorf("start of queue %s at %s: %w", q, c.cfg.Start, err)
 	}
@@ -76,19 +76,19 @@ func notFound(err error) bool {
 	return errors.As(err, &re) && re.Code == wire.RespQueryNotFound
 }
 
-// position is the offset of the start position.
-func (c *Consumer) position(ctx context.Context, t *topic, q rocketmq.Queue, addr string) (int64, error) {
+// position is the offset of a start position.
+func (c *Consumer) position(ctx context.Context, t *topic, q rocketmq.Queue, addr string, start rocketmq.Position) (int64, error) {
 	queue := wire.QueueRequest{Topic: t.wireName, QueueID: int32(q.ID)}
 	cmd := &wire.Command{Code: wire.ReqGetMaxOffset, Ext: &queue}
-	switch kind := c.cfg.Start.Kind(); {
+	switch kind := start.Kind(); {
 	case t.retry, kind == rocketmq.PositionEarliest:
 		// Of the retry topic nothing may be left out: all of it failed before.
 		cmd.Code = wire.ReqGetMinOffset
 	case kind == rocketmq.PositionOffset:
-		return c.cfg.Start.Offset(), nil
+		return start.Offset(), nil
 	case kind == rocketmq.PositionTime:
 		cmd.Code = wire.ReqSearchOffsetByTimestamp
-		cmd.Ext = &wire.SearchOffsetRequest{Topic: t.wireName, QueueID: int32(q.ID), Timestamp: c.cfg.Start.Time().UnixMilli()}
+		cmd.Ext = &wire.SearchOffsetRequest{Topic: t.wireName, QueueID: int32(q.ID), Timestamp: start.Time().UnixMilli()}
 	}
 	f, err := c.cfg.Runtime.Call(ctx, addr, cmd)
 	if err != nil {
@@ -182,6 +182,10 @@ func (q *queue) sentCommit(off int64) {
 // commitOneway sends the offsets that moved, without waiting for answers.
 // What cannot be sent is due again the next time.
 func (c *Consumer) commitOneway(ctx context.Context, qs []*queue) {
+	if c.local != nil {
+		_ = c.save(ctx, qs) // it has said so itself
+		return
+	}
 	dead := map[string]bool{}
 	now := time.Now()
 	for _, q := range qs {
@@ -214,6 +218,9 @@ func (c *Consumer) commitOneway(ctx context.Context, qs []*queue) {
 // confirmed. The error joins one of each broker that cannot be reached and those
 // of all queues that were refused.
 func (c *Consumer) commitNow(ctx context.Context, qs []*queue, sure bool) error {
+	if c.local != nil {
+		return c.save(ctx, qs)
+	}
 	var (
 		mu   sync.Mutex // guards the two below
 		errs []error

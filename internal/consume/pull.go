@@ -139,7 +139,7 @@ func (q *queue) fillPullLocked() {
 		MaxMsgs: pullBatch, SysFlag: wire.PullSuspend, SuspendMillis: pullSuspend.Milliseconds(),
 		SubVersion: t.version, ExpressionType: t.exprType,
 	}
-	if commit := q.lowestLocked(); commit > 0 && q.source == client.MasterID {
+	if commit := q.lowestLocked(); commit > 0 && q.source == client.MasterID && q.c.local == nil {
 		h.CommitOffset = commit
 		h.SysFlag |= wire.PullCommitOffset
 	}

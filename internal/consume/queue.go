@@ -139,7 +139,7 @@ func (q *queue) finish(p *page, i int) {
 		q.trimLocked()
 		empty := len(q.pages) == 0
 		q.mu.Unlock()
-		if empty {
+		if empty && q.c.local == nil { // a file is not written that often
 			q.c.commitSoon()
 		}
 	}

@@ -85,12 +85,18 @@ func (c *Consumer) rebalance(ctx context.Context) error {
 	}
 	for _, g := range all {
 		gain := c.gain
-		if c.cfg.Ordered {
+		switch {
+		case c.cfg.Ordered:
 			gain = c.gainOrdered
+		case c.local != nil:
+			gain = c.gainLocal
 		}
 		if err := gain(ctx, g); err != nil {
 			errs = append(errs, fmt.Errorf("topic %q: %w", g.t.name, err))
 		}
+	}
+	if c.local != nil {
+		c.local.late = true
 	}
 	return errors.Join(errs...)
 }
@@ -107,6 +113,10 @@ func (c *Consumer) rebalanceTopic(ctx context.Context, t *topic) (gains, error) 
 		return none, err
 	}
 	t.route.Store(route)
+	queues := t.readable(route)
+	if c.local != nil {
+		return gains{t: t, queues: c.apply(t, queues)}, nil
+	}
 	members, err := c.cfg.Runtime.Members(ctx, string(c.groupWire), t.wireName)
 	if err != nil {
 		return none, err
@@ -122,10 +132,6 @@ func (c *Consumer) rebalanceTopic(ctx context.Context, t *topic) (gains, error) 
 		}
 	} else {
 		t.missing = 0
-	}
-	queues := make([]rocketmq.Queue, 0, len(route.Readable))
-	for _, q := range route.Readable {
-		queues = append(queues, rocketmq.Queue{Topic: t.name, Broker: q.Broker, ID: int(q.ID)})
 	}
 	var mine []rocketmq.Queue
 	if len(queues) > 0 && len(members) > 0 {

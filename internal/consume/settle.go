@@ -83,6 +83,11 @@ func (c *Consumer) judge(d *dispatcher, q *queue, w *work, from, to int, err err
 			// queue by now: the message comes again without our doing.
 		case o.Kind == Untried:
 			d.push(&work{p: w.p, views: w.views[i : i+1 : i+1], base: at})
+		case c.local != nil:
+			if pe == nil {
+				c.log.Warn("message failed and is dropped, as broadcasting retries nothing", "message", w.views[i], "err", o.Err)
+			}
+			q.finish(w.p, at)
 		default:
 			if pe == nil {
 				c.log.Warn("message failed", "message", w.views[i], "err", o.Err)
