@@ -161,6 +161,16 @@ func (c *cluster) waitTopic(t *testing.T, topic string) {
 	})
 }
 
+// waitRoute waits until the name server has the route of a topic that the
+// broker makes by itself.
+func (c *cluster) waitRoute(t *testing.T, topic string) {
+	t.Helper()
+	const getRouteInfoByTopic = 105
+	c.waitNamesrv(t, getRouteInfoByTopic, map[string]string{"topic": topic}, func(code int, body string) bool {
+		return code == 0 && strings.Contains(body, brokerName)
+	})
+}
+
 func (c *cluster) waitNamesrv(t *testing.T, code int, fields map[string]string, ok func(code int, body string) bool) {
 	t.Helper()
 	var got int

@@ -25,6 +25,15 @@
 // Apache's 5.x take no reply without a body, rmqbroker has no timers
 // yet; the rest runs everywhere.
 //
+// So has what consumer groups do, with all that waits running at once. Members
+// of our client, of Java's 5.3.3 and 4.9.7 and of the official Go client do what
+// the properties of messages say (see java/Consume.java): they fail until an
+// attempt is good or the message is a dead letter; they consume in order, with
+// suspended queues; and they share the queues of a topic, of ordered groups too,
+// while some of them leave and come back. Every message must be handled
+// unchanged, in order where that is promised, and what comes twice is counted:
+// nothing may while the members stay, and little when one leaves.
+//
 // Some pairings have Apache on both ends. They are the control: they show that
 // the Java and Go programs and the reading of mqadmin's tables accept the real
 // thing, so that a failure against this module's broker means something.

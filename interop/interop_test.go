@@ -50,6 +50,9 @@ func TestApache(t *testing.T) {
 			})
 			t.Run("our producer", func(t *testing.T) { oursToJava(t, v, c) })
 			t.Run("requests", func(t *testing.T) { requests(t, v, c) })
+			if with := grouped(v); len(with) > 0 && v != "5.5.0" {
+				t.Run("groups", func(t *testing.T) { groups(t, c, with) })
+			}
 		})
 	}
 }
@@ -88,6 +91,9 @@ func TestRmqbroker(t *testing.T) {
 	t.Run("our producer", func(t *testing.T) { oursToJava(t, versions[0], c) })
 	t.Run("go producer", func(t *testing.T) { goToOurs(t, c) })
 	t.Run("go requests", func(t *testing.T) { requestsGo(t, c) })
+	if with := grouped(""); len(with) > 0 {
+		t.Run("groups", func(t *testing.T) { groups(t, c, with) })
+	}
 	t.Run("stop", func(t *testing.T) {
 		if err := c.broking.stop(); err != nil {
 			t.Errorf("rmqbroker on SIGTERM: %v, want a clean exit", err)

@@ -120,11 +120,12 @@ func checkCounts(t *testing.T, out string, err error, n int) string {
 	return want
 }
 
-// quiet drops the lines with which logging libraries announce themselves.
+// quiet drops the lines with which logging libraries announce themselves, and
+// those with which members of groups tell what they do.
 func quiet(out string) string {
 	var b strings.Builder
 	for line := range strings.Lines(out) {
-		if !strings.Contains(line, "|-") && !strings.HasPrefix(line, "SLF4J") && !strings.Contains(line, "RocketMQLog") {
+		if !strings.HasPrefix(line, "call ") && !strings.Contains(line, "|-") && !strings.HasPrefix(line, "SLF4J") && !strings.Contains(line, "RocketMQLog") {
 			b.WriteString(line)
 		}
 	}

@@ -99,17 +99,22 @@ func readRecords(t *testing.T, file string) []record {
 	}
 	var out []record
 	for line := range strings.Lines(string(text)) {
-		fields, err := url.ParseQuery(strings.TrimSuffix(line, "\n"))
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		rec := make(record, len(fields))
-		for k, v := range fields {
-			rec[k] = v[0]
-		}
-		out = append(out, rec)
+		out = append(out, parseRecord(t, file, strings.TrimSuffix(line, "\n")))
 	}
 	return out
+}
+
+func parseRecord(t *testing.T, file, line string) record {
+	t.Helper()
+	fields, err := url.ParseQuery(line)
+	if err != nil {
+		t.Errorf("%s: %v", file, err)
+	}
+	rec := make(record, len(fields))
+	for k, v := range fields {
+		rec[k] = v[0]
+	}
+	return rec
 }
 
 // sameRecords compares what was sent with what was received, message by

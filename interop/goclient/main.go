@@ -1,10 +1,11 @@
 // Command goclient does one of several jobs with the official Go client. With
 // -out it sends messages in every way the client has, and writes what it knows
-// about each to that file; with -ask it makes requests.
+// about each to that file; with -ask it makes requests; with -consume it is a
+// member of the group until it is told to end.
 //
-// Without it makes a round trip: a push
-// consumer subscribed to tags a and b, and a producer that sends n messages
-// of those tags synchronously and some of tag c that nobody may receive.
+// Without any of these it makes a round trip: a push consumer subscribed to
+// tags a and b, and a producer that sends n messages of those tags
+// synchronously and some of tag c that nobody may receive.
 //
 // Each message that arrives is compared with what was sent: body, tag, key, a
 // property, both ids, queue and offset. The last line is
@@ -37,6 +38,8 @@ func main() {
 	n := flag.Int("n", 2000, "messages to send and receive")
 	out := flag.String("out", "", "send in all ways, records to this file")
 	ask := flag.Bool("ask", false, "make n requests that java/Respond.java or its like answers")
+	consume := flag.Bool("consume", false, "consume as the messages say, until SIGTERM")
+	retries := flag.Int("retries", -1, "with -consume, the client's maximum; -1 for its default")
 	wait := flag.Duration("wait", time.Minute, "how long to wait for the last message")
 	flag.Parse()
 	if *topic == "" || *group == "" || *n < 1 {
@@ -46,6 +49,13 @@ func main() {
 	rlog.SetLogLevel("error")
 	if *out != "" {
 		if err := sendAll(*namesrv, *topic, *group, *out); err != nil {
+			fmt.Fprintln(os.Stderr, "goclient:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if *consume {
+		if err := consumeAll(*namesrv, *topic, *group, *retries); err != nil {
 			fmt.Fprintln(os.Stderr, "goclient:", err)
 			os.Exit(1)
 		}

@@ -97,15 +97,19 @@ final class Record {
     static void write(String file, List<Record> records) throws IOException {
         List<String> lines = new ArrayList<>();
         for (Record r : records) {
-            StringBuilder line = new StringBuilder();
-            for (Map.Entry<String, String> f : r.fields.entrySet()) {
-                line.append(line.length() == 0 ? "" : "&");
-                line.append(URLEncoder.encode(f.getKey(), StandardCharsets.UTF_8)).append('=');
-                line.append(URLEncoder.encode(f.getValue(), StandardCharsets.UTF_8));
-            }
-            lines.add(line.toString());
+            lines.add(r.line());
         }
         Files.write(Path.of(file), lines);
+    }
+
+    String line() {
+        StringBuilder line = new StringBuilder();
+        for (Map.Entry<String, String> f : fields.entrySet()) {
+            line.append(line.length() == 0 ? "" : "&");
+            line.append(URLEncoder.encode(f.getKey(), StandardCharsets.UTF_8)).append('=');
+            line.append(URLEncoder.encode(f.getValue(), StandardCharsets.UTF_8));
+        }
+        return line.toString();
     }
 
     /** How the body was stored. Consumers of 5.x have cleared the flag by now, but not the type. */
