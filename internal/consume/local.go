@@ -78,7 +78,12 @@ func (c *Consumer) load(ctx context.Context, queues []rocketmq.Queue) (map[rocke
 	}
 	known := make(map[rocketmq.Queue]int64, len(queues))
 	for _, q := range queues {
-		if off, ok := all[q]; ok && off >= 0 {
+		off, ok := all[q]
+		if ok && off < 0 {
+			c.log.Error("the stored offset is negative, beginning at the start position", "queue", q, "offset", off, "start", c.cfg.Start.String())
+			ok = false
+		}
+		if ok {
 			known[q], l.saved[q] = off, off
 		} else {
 			delete(l.saved, q)
