@@ -181,6 +181,30 @@ func TestOffsetStoreTakesOneMemberOfAGroup(t *testing.T) {
 	}
 }
 
+// The next member reads the file anew: somebody may have changed it while there was
+// none.
+func TestOffsetFileChangedBetweenTwoRuns(t *testing.T) {
+	dir := t.TempDir()
+	main, _, _ := offsetsIn(dir)
+	store := consumer.FileOffsets(dir)
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		var got received
+		sub := consumer.Subscribe("T", selector.All, got.handler())
+		c := start(t, newBroadcast(t, b.client(), consumer.WithOffsetStore(store), sub))
+		for i := range 8 {
+			b.put("T", 0, fmt.Sprint(i))
+		}
+		synctest.Wait()
+		require.NoError(t, c.stop())
+		require.NoError(t, os.WriteFile(main, []byte(fileAt6), 0o600))
+		c = start(t, newBroadcast(t, b.client(), consumer.WithOffsetStore(store), sub))
+		synctest.Wait()
+		require.Equal(t, map[string]int{"0": 1, "1": 1, "2": 1, "3": 1, "4": 1, "5": 1, "6": 2, "7": 2}, got.bodies())
+		require.NoError(t, c.stop())
+	})
+}
+
 // Several groups at a time, and each offset where it belongs.
 func TestOffsetStoresUnderConcurrency(t *testing.T) {
 	dir := t.TempDir()
