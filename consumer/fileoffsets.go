@@ -17,8 +17,8 @@ import (
 )
 
 // FileOffsets keeps offsets in dir, in a file for each group:
-// dir/GROUP/offsets.json, with the contents of Java's LocalFileOffsetStore. So a
-// group whose members were Java clients goes on where they stopped if dir is their
+// dir/GROUP/offsets.json, with the contents of Java's LocalFileOffsetStore (4.9 to
+// 5.5), in both directions. So a group whose members were Java clients goes on where they stopped if dir is their
 // ~/.rocketmq_offsets/CLIENTID. In the name, bytes other than letters, digits, - and _ are
 // written as %XX.
 //

@@ -22,8 +22,6 @@ import (
 const (
 	fileAt4 = `{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:4}}`
 	fileAt6 = `{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:6}}`
-	// As Java writes it.
-	fileOfJava = "{\n\t\"offsetTable\":{{\n\t\t\t\"brokerName\":\"b\",\n\t\t\t\"queueId\":0,\n\t\t\t\"topic\":\"T\"\n\t\t}:6\n\t}\n}"
 )
 
 // offsetsIn are the files of group G in a directory of offsets.
@@ -56,7 +54,6 @@ func TestC49_OffsetFileTrouble(t *testing.T) {
 	}{
 		"missing":                    {none, none, 2, 0, ""},
 		"good":                       {fileAt6, fileAt4, 6, 0, ""},
-		"of Java":                    {fileOfJava, none, 6, 0, ""},
 		"empty, backup":              {"", fileAt4, 4, 1, ""},
 		"cut, backup":                {fileAt6[:len(fileAt6)/2], fileAt4, 4, 1, fileAt6[:len(fileAt6)/2]},
 		"random, backup":             {random, fileAt4, 4, 1, random},
@@ -102,6 +99,28 @@ func TestC49_OffsetFileTrouble(t *testing.T) {
 			}
 			_, err := os.Stat(main + ".tmp")
 			require.ErrorIs(t, err, os.ErrNotExist)
+		})
+	}
+}
+
+// Files that LocalFileOffsetStore of Java's clients has written. It reads ours, too.
+func TestOffsetFilesOfJava(t *testing.T) {
+	files := map[string]string{
+		"4.9.7 and 5.3.3": "{\n\t\"offsetTable\":{{\n\t\t\t\"brokerName\":\"b\",\n\t\t\t\"queueId\":0,\n\t\t\t\"topic\":\"T\"\n\t\t}:6," +
+			"{\n\t\t\t\"brokerName\":\"broker-a\",\n\t\t\t\"queueId\":1,\n\t\t\t\"topic\":\"T\"\n\t\t}:7\n\t}\n}",
+		"5.5.0": "{\n\t\"offsetTable\":{\n\t\t{\n\t\t\t\"brokerName\":\"b\",\n\t\t\t\"queueId\":0,\n\t\t\t\"topic\":\"T\"\n\t\t}:6,\n" +
+			"\t\t{\n\t\t\t\"brokerName\":\"broker-a\",\n\t\t\t\"queueId\":1,\n\t\t\t\"topic\":\"T\"\n\t\t}:7\n\t}\n}",
+	}
+	for name, text := range files {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			main, _, _ := offsetsIn(dir)
+			require.NoError(t, os.MkdirAll(filepath.Dir(main), 0o755))
+			require.NoError(t, os.WriteFile(main, []byte(text), 0o600))
+			want := map[rocketmq.Queue]int64{queueOfT(0): 6, {Topic: "T", Broker: "broker-a", ID: 1}: 7}
+			got, err := consumer.FileOffsets(dir).Load(context.Background(), "G", []rocketmq.Queue{queueOfT(0), {Topic: "T", Broker: "broker-a", ID: 1}})
+			require.NoError(t, err)
+			require.Equal(t, want, got)
 		})
 	}
 }
@@ -162,7 +181,9 @@ func TestOffsetStoreTakesOneMemberOfAGroup(t *testing.T) {
 					return newBroadcast(t, b.client(), consumer.WithOffsetStore(store), consumer.Subscribe("T", selector.All, got.handler()))
 				}
 				first := start(t, member())
-				require.ErrorIs(t, member().Run(context.Background()), rocketmq.ErrInvalidOption)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				require.ErrorIs(t, member().Run(ctx), rocketmq.ErrInvalidOption)
 				other, err := consumer.NewPush(b.client(), "other", consumer.WithModel(consumer.Broadcasting), consumer.WithOffsetStore(store),
 					consumer.Subscribe("T", selector.All, consumer.HandlerFunc(nop)))
 				require.NoError(t, err)
