@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -41,7 +42,20 @@ func run(m *testing.M) int {
 	} else {
 		defer os.RemoveAll(work)
 	}
+	flag.Parse()
+	if !given("test.parallel") { // what runs at once mostly waits
+		if err := flag.Set("test.parallel", "6"); err != nil {
+			fmt.Fprintln(os.Stderr, "interop:", err)
+			return 1
+		}
+	}
 	return m.Run()
+}
+
+// given says whether the command line has the flag.
+func given(name string) (is bool) {
+	flag.Visit(func(f *flag.Flag) { is = is || f.Name == name })
+	return is
 }
 
 // prerequisites reports what is missing and how to get it. The suite fails

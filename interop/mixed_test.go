@@ -61,7 +61,7 @@ func mixedGroup(t *testing.T, c *cluster, whose []string) {
 			faults = append(append(faults, fmt.Sprintf("%d duplicates in %q", n, mode)), twice...)
 		}
 	}
-	line := fmt.Sprintf("%s duplicates %d altered %d", g.counts(), duplicates, len(faults))
+	line := fmt.Sprintf("%s duplicates %d%s altered %d", g.counts(), duplicates, when(by), len(faults))
 	if len(faults) > 0 {
 		t.Fatalf("%s\n%s", line, strings.Join(faults[:min(20, len(faults))], "\n"))
 	}
