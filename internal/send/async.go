@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorocketmq/rocketmq"
@@ -32,6 +33,11 @@ type async struct {
 	late  bool // it came after Close
 
 	members []*async
+
+	// met counts the two who must be done with the request before anybody else
+	// may have x: whoever sends it, and whoever brings the answer. A call can
+	// time out while its frame is being encoded.
+	met atomic.Int32
 
 	stored bool
 	err    error
@@ -121,6 +127,7 @@ func (x *async) first() (gone bool) {
 		x.a.err = err
 		return false
 	}
+	x.meet()
 	return true
 }
 
@@ -130,6 +137,14 @@ func (x *async) AppendFrame(dst []byte, opaque int32) []byte { return x.a.Append
 // Done implements [remoting.Exchange].
 func (x *async) Done(f *wire.Frame, err error) {
 	x.a.take(f, err)
+	x.meet()
+}
+
+// meet passes x on when the frame is made and the answer is there.
+func (x *async) meet() {
+	if x.met.Add(1) < 2 {
+		return
+	}
 	if x.a.err == nil && statusOf(x.a.code) == StatusOK {
 		x.stored = true
 		x.settled(time.Now())
