@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gorocketmq/rocketmq"
-	"github.com/gorocketmq/rocketmq/internal/bridge"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 	"github.com/gorocketmq/rocketmq/selector"
@@ -235,14 +234,9 @@ func (s *sending) oneway(ctx context.Context, a *attempt) error {
 
 // handOver gives the request to a connection.
 func (s *sending) handOver(ctx context.Context, a *attempt) error {
-	if s.r.addr == "" {
-		return s.noMaster()
-	}
-	by := s.until()
-	c, err := s.p.rt.ConnBy(ctx, s.r.addr, by)
+	c, by, err := s.connect(ctx, a)
 	if err != nil {
-		return bridge.PublicError(err)
+		return err
 	}
-	a.aim(&s.r)
 	return c.Oneway(a, by, remoting.Later)
 }

@@ -117,20 +117,26 @@ func (s *sending) try(ctx context.Context, a *attempt) (stored bool, err error) 
 
 // attempt tries one queue. nil means that the broker answered, well or not.
 func (s *sending) attempt(ctx context.Context, a *attempt) error {
-	if s.r.addr == "" {
-		return s.noMaster()
-	}
-	by := s.until()
-	c, err := s.p.rt.ConnBy(ctx, s.r.addr, by)
+	c, by, err := s.connect(ctx, a)
 	if err != nil {
-		return bridge.PublicError(err)
+		return err
 	}
-	a.aim(&s.r)
 	return a.do(ctx, c, by)
 }
 
-func (s *sending) noMaster() error {
-	return fmt.Errorf("%w: broker %q has no master", rocketmq.ErrUnavailable, s.r.broker.name)
+// connect aims a at the chosen queue and returns the broker's connection, and
+// the deadline of the attempt.
+func (s *sending) connect(ctx context.Context, a *attempt) (*remoting.Conn, time.Time, error) {
+	by := s.until()
+	if s.r.addr == "" {
+		return nil, by, fmt.Errorf("%w: broker %q has no master", rocketmq.ErrUnavailable, s.r.broker.name)
+	}
+	c, err := s.p.rt.ConnBy(ctx, s.r.addr, by)
+	if err != nil {
+		return nil, by, bridge.PublicError(err)
+	}
+	a.aim(&s.r)
+	return c, by, nil
 }
 
 // until is the deadline of the attempt that begins.
