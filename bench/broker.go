@@ -24,6 +24,7 @@ type broker struct {
 	dir     string
 	namesrv string
 	addr    string
+	queues  int      // of the topic
 	names   *process // the name server's process, if it has one of its own
 }
 
@@ -43,6 +44,9 @@ func startBroker(ctx context.Context, s settings, kind string, w workload) (b *b
 	}
 	if err != nil {
 		return nil, err
+	}
+	if w.Queues > 0 {
+		b.queues = w.Queues
 	}
 	if err := b.createTopic(); err != nil {
 		b.stop()
@@ -98,7 +102,7 @@ func newBroker(s settings) (*broker, error) {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp(s.dir, "mqbench-")
-	return &broker{dir: dir, namesrv: ports[0], addr: ports[1]}, err
+	return &broker{dir: dir, namesrv: ports[0], addr: ports[1], queues: queues}, err
 }
 
 // stop ends the processes and removes their data.
@@ -169,7 +173,7 @@ func (p *process) end() {
 // that no client starts with queues of its own making.
 func (b *broker) createTopic() error {
 	const updateAndCreateTopic, getRouteInfoByTopic = 17, 105
-	n := strconv.Itoa(queues)
+	n := strconv.Itoa(b.queues)
 	_, _, err := call(b.addr, updateAndCreateTopic, map[string]string{
 		"topic": topic, "defaultTopic": "TBW102", "readQueueNums": n, "writeQueueNums": n, "perm": "6",
 		"topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
@@ -190,7 +194,7 @@ func (b *broker) createTopic() error {
 // stored is the number of messages that the topic has had.
 func (b *broker) stored() (total int64, err error) {
 	const getMaxOffset = 30
-	for q := range queues {
+	for q := range b.queues {
 		fields, _, err := call(b.addr, getMaxOffset, map[string]string{"topic": topic, "queueId": strconv.Itoa(q)})
 		if err != nil {
 			return 0, err

@@ -41,15 +41,11 @@ func loadMain(args []string) error {
 	if err := json.Unmarshal([]byte(args[0]), &j); err != nil {
 		return err
 	}
-	var d driver
-	switch j.Client {
-	case "official":
-		d = &official{}
-	case "ours":
-		d = &ours{}
-	default:
+	fresh := map[string]func() driver{"official": func() driver { return &official{} }, "ours": func() driver { return &ours{} }}[j.Client]
+	if fresh == nil {
 		return fmt.Errorf("no client %q", j.Client)
 	}
+	d := fresh()
 	var p point
 	var err error
 	switch j.Work.Op {
@@ -59,6 +55,10 @@ func loadMain(args []string) error {
 		p, err = loadPaced(d, j)
 	case "consume":
 		p, err = loadConsume(d, j)
+	case "idle":
+		p, err = loadIdle(d, j)
+	case "latency":
+		p, err = loadLatency(d, fresh(), j)
 	default:
 		err = fmt.Errorf("no op %q", j.Work.Op)
 	}
@@ -97,7 +97,7 @@ func loadSend(d driver, j job) (p point, err error) {
 	count := l.acked.Load
 	var unread error // of the broker's offsets
 	if j.Work.Op == "oneway" {
-		at := &broker{addr: j.Broker}
+		at := &broker{addr: j.Broker, queues: queues}
 		count = func() int64 {
 			n, err := at.stored()
 			unread = errors.Join(unread, err)

@@ -23,6 +23,9 @@
 // What is claimed is the ratio within a round; rates of different runs are not
 // comparable.
 //
+// What an idle consumer costs, and the time from a send to the handler, are
+// measured on rmqbroker for both clients and held against fixed limits.
+//
 // With -apache VERSIONS (make bench-java) it compares brokers: Apache's and
 // rmqbroker, both under this module's client. Their processes stay up for all
 // rounds of a kind of flush, after a warm-up that a JVM needs; points alternate
@@ -44,6 +47,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -135,7 +139,11 @@ func suite(ctx context.Context, s settings) error {
 	}
 	var all []report
 	for _, kind := range s.on {
-		for _, w := range workloads {
+		ws := workloads
+		if kind == onOurs {
+			ws = slices.Concat(workloads, costWorkloads)
+		}
+		for _, w := range ws {
 			if !selected(w.Name, s.only) {
 				continue
 			}
@@ -177,7 +185,7 @@ func selected(name, only string) bool {
 // of the machine hits both.
 func runWorkload(ctx context.Context, s settings, kind string, w workload) (report, error) {
 	fmt.Printf("\n%s on %s: %s\n", w.Name, kind, w.Text)
-	r := report{Workload: w.Name, Broker: kind, Must: w.Must}
+	r := report{Workload: w.Name, Broker: kind, Must: w.Must, limits: w.limits}
 	var filled *broker
 	if w.Op == "consume" {
 		w.Count = w.count(s, kind)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,19 +46,46 @@ func TestSuite(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 2*len(workloads) {
-		t.Fatalf("%d workloads were reported, want all %d on both brokers", len(got), len(workloads))
+	want := slices.Concat(workloads, workloads, costWorkloads)
+	if len(got) != len(want) {
+		t.Fatalf("%d workloads were reported, want %d", len(got), len(want))
 	}
 	for n, r := range got {
-		w := workloads[n%len(workloads)]
-		if kind := []string{onNull, onOurs}[n/len(workloads)]; r.Workload != w.Name || r.Broker != kind || r.Must != w.Must {
+		w, kind := want[n], onNull
+		if n >= len(workloads) {
+			kind = onOurs
+		}
+		if r.Workload != w.Name || r.Broker != kind || r.Must != w.Must {
 			t.Errorf("report %d is of %s on %s", n, r.Workload, r.Broker)
 		}
 		for i, p := range r.Rounds[0].Points {
-			if p.Client != clients[i] || p.Total == 0 || p.Rate <= 0 || p.Allocs <= 0 || (p.Calls > 0) != (w.Op == "oneway") {
+			ok := p.Client == clients[i] && p.Allocs > 0
+			switch w.Op {
+			case "idle":
+				ok = ok && p.Total == 0 && p.Busy > 0 && p.Resident > 0
+			case "latency":
+				ok = ok && p.Total > 0 && p.P50 > 0 && p.P99 >= p.P50
+			default:
+				ok = ok && p.Total > 0 && p.Rate > 0 && (p.Calls > 0) == (w.Op == "oneway")
+			}
+			if !ok {
 				t.Errorf("%s on %s: point %d is %+v", r.Workload, r.Broker, i, p)
 			}
 		}
+	}
+}
+
+func TestCostLines(t *testing.T) {
+	r := report{Workload: "w", limits: []limit{{"ms p99", 5, func(p point) float64 { return p.P99 }}}}
+	for _, v := range []float64{7, 4, 5} {
+		r.Rounds = append(r.Rounds, round{Points: []point{{P99: 2 * v}, {P99: v}}})
+	}
+	if got, want := r.costLines(), "w              4.00 /   5.00 /   7.00 ms p99       must <= 5 (met)   official 10.00"; len(got) != 1 || got[0] != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	r.limits[0].most = 4
+	if got := r.costLines()[0]; !strings.Contains(got, "NOT met") {
+		t.Errorf("%q does not say that the limit is not met", got)
 	}
 }
 

@@ -30,7 +30,7 @@ func startNull(t *testing.T, toConsume int64) string {
 
 func TestNullCounts(t *testing.T) {
 	addr := startNull(t, 0)
-	b := &broker{addr: addr, namesrv: addr}
+	b := &broker{addr: addr, namesrv: addr, queues: queues}
 	if err := b.createTopic(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ type report struct {
 	Must     float64
 	Rounds   []round
 	Dropped  int // rounds repeated because the host took too much time
+	limits   []limit
 }
 
 // A round has one point of each client, in the order of clients.
@@ -41,6 +42,12 @@ func allocs(p point) float64    { return p.Allocs }
 func allocated(p point) float64 { return p.Bytes }
 
 func (p point) String() string {
+	if p.Busy > 0 {
+		return fmt.Sprintf("%-8s %6.2f %% of a core %6.1f MiB resident", p.Client, p.Busy, p.Resident)
+	}
+	if p.P99 > 0 {
+		return fmt.Sprintf("%-8s %8.0f msg/s %6.2f us CPU (broker %5.2f) %6.2f ms p50 %6.2f ms p99", p.Client, p.Rate, p.CPU, p.BrokerCPU, p.P50, p.P99)
+	}
 	return fmt.Sprintf("%-8s %8.0f msg/s %6.2f us CPU (broker %5.2f) %6.2f allocs %6.0f bytes %5.3f writes",
 		p.Client, p.Rate, p.CPU, p.BrokerCPU, p.Allocs, p.Bytes, p.Writes)
 }
@@ -51,7 +58,7 @@ func (r round) print(n int) {
 		if p.Calls > 0 {
 			fmt.Printf("  (the calls took %.0f/s)", p.Calls)
 		}
-		if i > 0 {
+		if i > 0 && p.Busy == 0 && p.P99 == 0 {
 			fmt.Printf("  ratio %.2f", r.ratio(rate))
 		}
 		fmt.Println()
@@ -61,6 +68,9 @@ func (r round) print(n int) {
 // printSummary prints each client's medians.
 func (r report) printSummary(stolen float64) {
 	for i := range r.Rounds[0].Points {
+		if r.limits != nil {
+			break // they stand in the closing table
+		}
 		col := func(of func(point) float64) float64 {
 			_, mid, _ := r.spread(func(rd round) float64 { return of(rd.Points[i]) })
 			return mid
@@ -86,11 +96,25 @@ var brokerText = map[string]string{
 func printRatios(all []report) {
 	kind := ""
 	for _, r := range all {
-		if r.Broker != kind {
+		if r.Broker != kind && r.limits == nil {
 			kind = r.Broker
 			fmt.Printf("\nratio ours / official, per round: min / median / max\n%s\n", brokerText[kind])
 		}
+		if r.limits != nil {
+			continue
+		}
 		fmt.Println(r.ratioLine())
+	}
+	for i, r := range all {
+		if r.limits == nil {
+			continue
+		}
+		if i == 0 || all[i-1].limits == nil {
+			fmt.Println("\ncosts of ours, per round: min / median / max")
+		}
+		for _, line := range r.costLines() {
+			fmt.Println(line)
+		}
 	}
 }
 

@@ -20,6 +20,8 @@ var clients = []string{"official", "ours"}
 //	async    sends a message with a callback, Inflight of them at most under way
 //	paced    so many messages a second, each acknowledged
 //	consume  a push consumer with as many handlers as there are workers
+//	idle     the same, of a topic that stays empty
+//	latency  so many messages a second, each to a consumer's handler
 type workload struct {
 	Name     string
 	Text     string
@@ -29,8 +31,10 @@ type workload struct {
 	Batch    int     // batch: messages of one call
 	Body     int     // bytes
 	Count    int     // send: stop after so many; consume: messages to expect
-	Rate     int     // paced: messages per second
+	Rate     int     // paced, latency: messages per second
+	Queues   int     // of the topic; 0: the usual number
 	Must     float64 // least ratio of the rates that is asked of ours
+	limits   []limit // in its place
 }
 
 var workloads = []workload{
@@ -84,7 +88,8 @@ type point struct {
 	Writes    float64 // write calls per message, load process; 0 if unknown
 	Reads     float64 // read calls likewise
 	Stolen    float64 // percent of the machine's time that its host took
-	P50, P99  float64 // milliseconds from release to acknowledgement; paced only
+	P50, P99  float64 // milliseconds from release to acknowledgement (paced) or handler (latency)
+	Busy      float64 // percent of a core that the load process takes; idle only
 	Start     float64 // seconds to the first acknowledged message; start only
-	Resident  float64 // MiB of resident memory, idle; start only
+	Resident  float64 // MiB of resident memory: of an idle consumer, or of a started broker
 }
