@@ -56,6 +56,7 @@ func bodyKinds() []bodyKind {
 		kindOf("group list", DecodeGroupList, nil, codes(ReqQueryTopicConsumeByWho)),
 		kindOf("lock", DecodeLockBody, codes(ReqLockBatchMQ, ReqUnlockBatchMQ), nil),
 		kindOf("locked queues", DecodeLockedQueues, nil, codes(ReqLockBatchMQ)),
+		kindOf("batch ack", DecodeBatchAck, codes(ReqBatchAckMessage), nil),
 		kindOf("offset table", DecodeOffsetTable, codes(ReqResetConsumerClientOffset), codes(ReqInvokeBrokerToResetOffset)),
 		kindOf("consumer status", DecodeConsumerStatus, nil, codes(ReqGetConsumerStatusFromClient, ReqInvokeBrokerToGetConsumerStatus)),
 		kindOf("consumer offsets", DecodeConsumerOffsets, nil, codes(reqAllConsumerOffset)),

@@ -63,6 +63,7 @@ func sampleBodies() map[string]struct {
 		"consumer list":     {&ConsumerList{IDs: []string{"a", "b"}}, `{"consumerIdList":["a","b"]}`},
 		"group list":        {&GroupList{Groups: []string{"CG"}}, `{"groupList":["CG"]}`},
 		"lock":              {&LockBody{Group: "CG", ClientID: "cid", Queues: []MessageQueue{sampleQueue}}, `{"clientId":"cid","consumerGroup":"CG","mqSet":[` + mq + `],"onlyThisBroker":false}`},
+		"batch ack":         {&BatchAck{Broker: "broker-a", Acks: []PopAcks{{Group: "CG", Topic: "TopicA", Retry: PopNormal, QueueID: 1, ReviveQueue: 2, Start: 100, PopTime: 1700000000000, InvisibleMillis: 60000, Bits: []byte{5, 2}}}}, `{"acks":[{"b":"BQI=","c":"CG","it":60000,"pt":1700000000000,"q":1,"r":"0","rq":2,"so":100,"t":"TopicA"}],"brokerName":"broker-a"}`},
 		"locked queues":     {&LockedQueues{Queues: []MessageQueue{sampleQueue}}, `{"lockOKMQSet":[` + mq + `]}`},
 		"offset table":      {&OffsetTable{Offsets: map[MessageQueue]int64{sampleQueue: 123}}, `{"offsetTable":{` + mq + `:123}}`},
 		"consumer status":   {&ConsumerStatus{Queues: map[MessageQueue]int64{sampleQueue: 123}, Clients: map[string]map[MessageQueue]int64{}}, `{"consumerTable":{},"messageQueueTable":{` + mq + `:123}}`},

@@ -86,6 +86,7 @@ const (
 	ReqPopMessage                       int32 = 200050 // POP_MESSAGE
 	ReqAckMessage                       int32 = 200051 // ACK_MESSAGE
 	ReqChangeMessageInvisibletime       int32 = 200053 // CHANGE_MESSAGE_INVISIBLETIME
+	ReqNotification                     int32 = 200054 // NOTIFICATION
 	ReqBatchAckMessage                  int32 = 200151 // BATCH_ACK_MESSAGE
 )
 
@@ -307,6 +308,8 @@ func RequestName(code int32) string {
 		return "ACK_MESSAGE"
 	case ReqChangeMessageInvisibletime:
 		return "CHANGE_MESSAGE_INVISIBLETIME"
+	case ReqNotification:
+		return "NOTIFICATION"
 	case ReqBatchAckMessage:
 		return "BATCH_ACK_MESSAGE"
 	}

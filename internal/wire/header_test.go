@@ -77,6 +77,10 @@ var requestHeaders = map[int32]func() header{
 	ReqDeleteSubscriptiongroup:         func() header { return &DeleteGroupRequest{} },
 	ReqGetSubscriptiongroupConfig:      func() header { return &SubscriptionGroupRequest{} },
 	ReqRecallMessage:                   func() header { return &RecallRequest{} },
+	ReqPopMessage:                      func() header { return &PopRequest{} },
+	ReqAckMessage:                      func() header { return &AckRequest{} },
+	ReqChangeMessageInvisibletime:      func() header { return &AckRequest{} },
+	ReqNotification:                    func() header { return &NotificationRequest{} },
 }
 
 var responseHeaders = map[int32]func() header{
@@ -101,6 +105,10 @@ var responseHeaders = map[int32]func() header{
 	ReqGetKVConfig:             func() header { return &KVResponse{} },
 	ReqGetBrokerConfig:         func() header { return &BrokerConfigResponse{} },
 	ReqRecallMessage:           func() header { return &RecallResponse{} },
+	ReqPopMessage:              func() header { return &PopResponse{} },
+	ReqNotification:            func() header { return &NotificationResponse{} },
+
+	ReqChangeMessageInvisibletime: func() header { return &ChangeInvisibleResponse{} },
 }
 
 // passedOver are fields that mean nothing to us: hooks, namespaces, static
@@ -156,7 +164,7 @@ func hasHeader(request, code int32) bool {
 	case request == ReqPullMessage || request == ReqLitePullMessage:
 		return code == RespPullNotFound || code == RespPullRetryImmediately || code == RespPullOffsetMoved
 	}
-	return request == ReqQueryMessage && code == RespQueryNotFound
+	return request == ReqQueryMessage && code == RespQueryNotFound || request == ReqPopMessage && code == RespPollingTimeout
 }
 
 func TestGoldenHeaders(t *testing.T) {
