@@ -29,6 +29,7 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/broker/locks"
 	"github.com/gorocketmq/rocketmq/internal/broker/offsets"
 	"github.com/gorocketmq/rocketmq/internal/broker/persist"
+	"github.com/gorocketmq/rocketmq/internal/broker/rounds"
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/broker/topics"
 	"github.com/gorocketmq/rocketmq/internal/clock"
@@ -137,7 +138,7 @@ func (b *Broker) open(ln net.Listener) error {
 
 	b.saver = &saver{
 		files: persist.In(cfg.Store.FS, filepath.Join(cfg.Store.Dir, "config")), log: b.log,
-		topics: newWork(), groups: newWork(), offsets: newWork(), delays: newWork(),
+		topics: rounds.New(), groups: rounds.New(), offsets: rounds.New(), delays: rounds.New(),
 		topicTable: b.topics, groupTable: b.groups, offsetTable: b.offsets, delayTable: b.delays.progress,
 	}
 	sc := cfg.Store
@@ -157,7 +158,7 @@ func (b *Broker) open(ln net.Listener) error {
 	b.bg = run.NewGroup(context.Background())
 	b.registrar = newRegistrar(b)
 	b.bg.Go(b.saver.run)
-	b.saver.topics.ask()
+	b.saver.topics.Ask()
 	for range pollRunners {
 		b.bg.Go(b.polls.run)
 	}
@@ -253,11 +254,11 @@ func (b *Broker) periodic(ctx context.Context) {
 		}
 		if now.Sub(save) >= b.cfg.OffsetFlushEvery {
 			save = now
-			b.saver.offsets.ask()
+			b.saver.offsets.Ask()
 		}
 		if now.Sub(delays) >= b.cfg.DelayFlushEvery || b.delays.progress.waits() {
 			delays = now
-			b.saver.delays.ask()
+			b.saver.delays.Ask()
 		}
 		if now.Sub(expire) >= 10*time.Second {
 			expire = now

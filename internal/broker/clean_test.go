@@ -222,8 +222,8 @@ func TestC62_TablesAreSavedLater(t *testing.T) {
 	require.NoError(t, b.CreateTopic(t.Context(), "Unsaved", 1))
 	require.NoError(t, b.PutGroup(wire.NewSubscriptionGroup("CG")))
 	p.must(wire.ReqUpdateConsumerOffset, &wire.UpdateOffsetRequest{Group: "CG", Topic: "T", Offset: 1}, nil)
-	b.saver.offsets.ask()
-	require.NoError(t, b.saver.offsets.wait(t.Context(), b.saver.offsets.ask()))
+	b.saver.offsets.Ask()
+	require.NoError(t, b.saver.offsets.Wait(t.Context(), b.saver.offsets.Ask()))
 	fs.set(false)
 	saved := func(file, what string) bool {
 		doc, err := b.saver.files.ReadFile(file)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gorocketmq/rocketmq/internal/broker/rounds"
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/broker/store/cq"
 	"github.com/gorocketmq/rocketmq/internal/clock"
@@ -59,7 +60,7 @@ type delays struct {
 type delayRun struct {
 	*delays
 	group  *run.Group
-	work   *work         // rounds: deliver what is due
+	work   *rounds.Work  // rounds: deliver what is due
 	idle   []atomic.Bool // by queue: waits for a message to arrive
 	levels []delayLevel  // the goroutine's own
 	timer  clock.Timer   // likewise
@@ -94,14 +95,14 @@ func (d *delays) start() {
 		n = max(n, int(id)+1) // levels that have been taken out of the table
 	}
 	r := &delayRun{
-		delays: d, group: run.NewGroup(context.Background()), work: newWork(), idle: make([]atomic.Bool, n), levels: make([]delayLevel, n),
+		delays: d, group: run.NewGroup(context.Background()), work: rounds.New(), idle: make([]atomic.Bool, n), levels: make([]delayLevel, n),
 		newer: make(chan struct{}),
 	}
 	for i := range r.levels {
 		r.levels[i] = delayLevel{queue: int32(i), offset: d.progress.offset(int32(i))}
 	}
 	d.running.Store(r)
-	r.work.ask()
+	r.work.Ask()
 	r.group.Go(r.run)
 }
 
@@ -121,14 +122,14 @@ func (d *delays) arrived(queue int32) {
 		return
 	}
 	if r.idle[queue].Swap(false) {
-		r.work.ask()
+		r.work.Ask()
 	}
 }
 
 // settle blocks until what is due by now has been delivered, or could not be.
 func (d *delays) settle(ctx context.Context) error {
 	if r := d.running.Load(); r != nil {
-		return r.work.wait(ctx, r.work.ask())
+		return r.work.Wait(ctx, r.work.Ask())
 	}
 	return nil
 }
@@ -151,14 +152,14 @@ func (r *delayRun) run(ctx context.Context) {
 	defer r.end()
 	for {
 		select {
-		case <-r.work.wake:
+		case <-r.work.Wake():
 		case <-ctx.Done():
 			return
 		}
-		seq := r.work.begin()
+		seq := r.work.Begin()
 		r.round(ctx)
 		r.sleep(ctx)
-		r.work.end(seq)
+		r.work.End(seq)
 	}
 }
 
@@ -166,7 +167,7 @@ func (r *delayRun) end() {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-	r.work.close()
+	r.work.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	close(r.newer)
@@ -240,11 +241,11 @@ func (r *delayRun) sleep(ctx context.Context) {
 	for {
 		now := r.clock.Now()
 		if !at.After(now) {
-			r.work.ask() // it has become due meanwhile
+			r.work.Ask() // it has become due meanwhile
 			return
 		}
 		if r.timer == nil {
-			r.timer = r.clock.AfterFunc(at.Sub(now), func() { r.work.ask() })
+			r.timer = r.clock.AfterFunc(at.Sub(now), func() { r.work.Ask() })
 		} else {
 			r.timer.Reset(at.Sub(now))
 		}

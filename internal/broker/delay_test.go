@@ -536,7 +536,7 @@ func TestDelayAfterPowerLoss(t *testing.T) {
 			b = startWith(t, cfg)
 			pass(t, b, c, 4*time.Second)
 			require.Len(t, records(t, b, "T", 0), n/2)
-			require.NoError(t, b.saver.delays.wait(t.Context(), b.saver.delays.ask()))
+			require.NoError(t, b.saver.delays.Wait(t.Context(), b.saver.delays.Ask()))
 			pass(t, b, c, time.Second)
 			b.Kill()
 			cfg.Store.FS = disk.PowerLoss(seed)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gorocketmq/rocketmq/internal/broker/rounds"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
 	"github.com/gorocketmq/rocketmq/internal/retry"
 	"github.com/gorocketmq/rocketmq/internal/run"
@@ -38,7 +39,7 @@ type registrar struct {
 type nameServer struct {
 	r    *registrar
 	addr string
-	work *work
+	work *rounds.Work
 
 	mu      sync.Mutex // guards all below; nothing is called under it
 	changed map[string]struct{}
@@ -56,7 +57,7 @@ func newRegistrar(b *Broker) *registrar {
 		Backoff: retry.Policy{Min: time.Millisecond, Max: time.Millisecond},
 	})}
 	for _, addr := range b.cfg.NameServers {
-		r.servers = append(r.servers, &nameServer{r: r, addr: addr, work: newWork(), whole: true, changed: map[string]struct{}{}})
+		r.servers = append(r.servers, &nameServer{r: r, addr: addr, work: rounds.New(), whole: true, changed: map[string]struct{}{}})
 	}
 	return r
 }
@@ -66,13 +67,13 @@ func newRegistrar(b *Broker) *registrar {
 func (r *registrar) start(ctx context.Context) {
 	seqs := make([]uint64, len(r.servers))
 	for i, s := range r.servers {
-		seqs[i] = s.work.ask()
+		seqs[i] = s.work.Ask()
 		r.g.Go(s.run)
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for i, s := range r.servers {
-		_ = s.work.wait(ctx, seqs[i])
+		_ = s.work.Wait(ctx, seqs[i])
 	}
 }
 
@@ -84,7 +85,7 @@ func (r *registrar) change(names ...string) {
 			s.changed[name] = struct{}{}
 		}
 		s.mu.Unlock()
-		s.work.ask()
+		s.work.Ask()
 	}
 }
 
@@ -96,14 +97,14 @@ func (r *registrar) wait(ctx context.Context) {
 		down := s.down
 		s.mu.Unlock()
 		if !down {
-			_ = s.work.wait(ctx, s.work.begin())
+			_ = s.work.Wait(ctx, s.work.Begin())
 		}
 	}
 }
 
 // run is the goroutine of a name server.
 func (s *nameServer) run(ctx context.Context) {
-	defer s.work.close()
+	defer s.work.Close()
 	b := s.r.b
 	due := make(chan struct{}, 1)
 	timer := b.cfg.Liveness.AfterFunc(b.cfg.RegisterEvery, func() {
@@ -122,14 +123,14 @@ func (s *nameServer) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.work.wake:
+		case <-s.work.Wake():
 		case <-due:
 			s.all()
 		case <-lost:
 			s.conn = nil
 			s.all()
 		}
-		seq := s.work.begin()
+		seq := s.work.Begin()
 		err := s.register(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -145,7 +146,7 @@ func (s *nameServer) run(ctx context.Context) {
 			}
 		}
 		timer.Reset(pause)
-		s.work.end(seq)
+		s.work.End(seq)
 	}
 }
 

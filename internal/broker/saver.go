@@ -7,6 +7,7 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/broker/groups"
 	"github.com/gorocketmq/rocketmq/internal/broker/offsets"
 	"github.com/gorocketmq/rocketmq/internal/broker/persist"
+	"github.com/gorocketmq/rocketmq/internal/broker/rounds"
 	"github.com/gorocketmq/rocketmq/internal/broker/topics"
 )
 
@@ -15,10 +16,10 @@ import (
 type saver struct {
 	files   persist.Files
 	log     *slog.Logger
-	topics  *work
-	groups  *work
-	offsets *work
-	delays  *work
+	topics  *rounds.Work
+	groups  *rounds.Work
+	offsets *rounds.Work
+	delays  *rounds.Work
 
 	topicTable  *topics.Table
 	groupTable  *groups.Table
@@ -46,25 +47,25 @@ func (s *saver) load() error {
 
 // run writes what is asked for until ctx ends.
 func (s *saver) run(ctx context.Context) {
-	defer s.topics.close()
-	defer s.groups.close()
-	defer s.offsets.close()
-	defer s.delays.close()
+	defer s.topics.Close()
+	defer s.groups.Close()
+	defer s.offsets.Close()
+	defer s.delays.Close()
 	for {
 		select {
-		case <-s.topics.wake:
+		case <-s.topics.Wake():
 			s.round(s.topics, s.saveTopics)
-		case <-s.groups.wake:
+		case <-s.groups.Wake():
 			s.round(s.groups, s.saveGroups)
-		case <-s.offsets.wake:
+		case <-s.offsets.Wake():
 			s.round(s.offsets, s.saveOffsets)
 			if s.unsavedTopics {
-				s.topics.ask()
+				s.topics.Ask()
 			}
 			if s.unsavedGroups {
-				s.groups.ask()
+				s.groups.Ask()
 			}
-		case <-s.delays.wake:
+		case <-s.delays.Wake():
 			s.round(s.delays, s.saveDelays)
 		case <-ctx.Done():
 			return
@@ -72,10 +73,10 @@ func (s *saver) run(ctx context.Context) {
 	}
 }
 
-func (s *saver) round(w *work, save func()) {
-	seq := w.begin()
+func (s *saver) round(w *rounds.Work, save func()) {
+	seq := w.Begin()
 	save()
-	w.end(seq)
+	w.End(seq)
 }
 
 func (s *saver) saveTopics() { s.unsavedTopics = !s.save(topics.File, s.topicTable.Encode()) }
@@ -110,10 +111,10 @@ func (s *saver) all() {
 }
 
 // saveGroups has the group table saved soon; saveGroupsNow waits for it.
-func (b *Broker) saveGroups() { b.saver.groups.ask() }
+func (b *Broker) saveGroups() { b.saver.groups.Ask() }
 
 func (b *Broker) saveGroupsNow() {
 	ctx, cancel := context.WithTimeout(b.bg.Context(), settleTimeout)
 	defer cancel()
-	_ = b.saver.groups.wait(ctx, b.saver.groups.ask())
+	_ = b.saver.groups.Wait(ctx, b.saver.groups.Ask())
 }

@@ -112,7 +112,7 @@ func (b *Broker) checkTopic(c *wire.TopicConfig) error {
 
 // topicChanged has a change saved and registered soon.
 func (b *Broker) topicChanged(names ...string) (saved uint64) {
-	saved = b.saver.topics.ask()
+	saved = b.saver.topics.Ask()
 	b.registrar.change(names...)
 	return saved
 }
@@ -122,7 +122,7 @@ func (b *Broker) settle(ctx context.Context, names ...string) {
 	saved := b.topicChanged(names...)
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	_ = b.saver.topics.wait(ctx, saved)
+	_ = b.saver.topics.Wait(ctx, saved)
 	b.registrar.wait(ctx)
 }
 
@@ -190,7 +190,7 @@ func (b *Broker) handleDeleteTopic(r *remoting.Request) {
 // servers go on listing it until they are told by DELETE_TOPIC_IN_NAMESRV.
 func (b *Broker) DeleteTopic(ctx context.Context, name string) error {
 	if b.topics.Delete(name) {
-		_ = b.saver.topics.wait(ctx, b.saver.topics.ask())
+		_ = b.saver.topics.Wait(ctx, b.saver.topics.Ask())
 	}
 	b.offsets.RemoveTopic(name)
 	b.polls.wakeTopic(name)

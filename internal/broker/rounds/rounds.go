@@ -1,14 +1,16 @@
-package broker
+// Package rounds lets many ask one goroutine for work, and wait until it is
+// done.
+package rounds
 
 import (
 	"context"
 	"sync"
 )
 
-// work is a request for rounds of work that merge: asking while a round runs
+// Work is a request for rounds of work that merge: asking while a round runs
 // causes one more round, not one per request. One goroutine works, any may
 // ask and wait.
-type work struct {
+type Work struct {
 	wake chan struct{} // capacity 1
 
 	mu      sync.Mutex // guards all below; nothing is called under it
@@ -23,10 +25,14 @@ type waiter struct {
 	ch  chan struct{}
 }
 
-func newWork() *work { return &work{wake: make(chan struct{}, 1)} }
+// New returns work that nobody has asked for yet.
+func New() *Work { return &Work{wake: make(chan struct{}, 1)} }
 
-// ask asks for a round that begins after this call. The result is for wait.
-func (w *work) ask() uint64 {
+// Wake gets a value when there is work to do.
+func (w *Work) Wake() <-chan struct{} { return w.wake }
+
+// Ask asks for a round that begins after this call. The result is for [Work.Wait].
+func (w *Work) Ask() uint64 {
 	w.mu.Lock()
 	w.asked++
 	seq := w.asked
@@ -38,15 +44,16 @@ func (w *work) ask() uint64 {
 	return seq
 }
 
-// begin is what has been asked for so far. The worker takes it at the start of
-// a round and gives it to end when the round is over.
-func (w *work) begin() uint64 {
+// Begin is what has been asked for so far. The worker takes it at the start of
+// a round and gives it to [Work.End] when the round is over.
+func (w *Work) Begin() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.asked
 }
 
-func (w *work) end(seq uint64) {
+// End ends a round: those who asked for it before it began go on.
+func (w *Work) End(seq uint64) {
 	w.mu.Lock()
 	w.done = max(w.done, seq)
 	rest := w.waiters[:0]
@@ -65,8 +72,8 @@ func (w *work) end(seq uint64) {
 	}
 }
 
-// wait blocks until the round that ask asked for has ended, or close.
-func (w *work) wait(ctx context.Context, seq uint64) error {
+// Wait blocks until the round that Ask asked for has ended, or [Work.Close].
+func (w *Work) Wait(ctx context.Context, seq uint64) error {
 	w.mu.Lock()
 	if w.done >= seq || w.closed {
 		w.mu.Unlock()
@@ -83,8 +90,8 @@ func (w *work) wait(ctx context.Context, seq uint64) error {
 	}
 }
 
-// close releases all who wait, for good. The worker calls it when it ends.
-func (w *work) close() {
+// Close releases all who wait, for good. The worker calls it when it ends.
+func (w *Work) Close() {
 	w.mu.Lock()
 	w.closed = true
 	waiters := w.waiters
