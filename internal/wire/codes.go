@@ -81,12 +81,17 @@ const (
 	ReqGetSubscriptiongroupConfig       int32 = 352    // GET_SUBSCRIPTIONGROUP_CONFIG
 	ReqLitePullMessage                  int32 = 361    // LITE_PULL_MESSAGE
 	ReqRecallMessage                    int32 = 370    // RECALL_MESSAGE
+	ReqQueryAssignment                  int32 = 400    // QUERY_ASSIGNMENT
+	ReqSetMessageRequestMode            int32 = 401    // SET_MESSAGE_REQUEST_MODE
+	ReqGetAllMessageRequestMode         int32 = 402    // GET_ALL_MESSAGE_REQUEST_MODE
 	ReqGetBrokerMemberGroup             int32 = 901    // GET_BROKER_MEMBER_GROUP
 	ReqBrokerHeartbeat                  int32 = 904    // BROKER_HEARTBEAT
 	ReqPopMessage                       int32 = 200050 // POP_MESSAGE
 	ReqAckMessage                       int32 = 200051 // ACK_MESSAGE
+	ReqPeekMessage                      int32 = 200052 // PEEK_MESSAGE
 	ReqChangeMessageInvisibletime       int32 = 200053 // CHANGE_MESSAGE_INVISIBLETIME
 	ReqNotification                     int32 = 200054 // NOTIFICATION
+	ReqPollingInfo                      int32 = 200055 // POLLING_INFO
 	ReqBatchAckMessage                  int32 = 200151 // BATCH_ACK_MESSAGE
 )
 
@@ -298,6 +303,12 @@ func RequestName(code int32) string {
 		return "LITE_PULL_MESSAGE"
 	case ReqRecallMessage:
 		return "RECALL_MESSAGE"
+	case ReqQueryAssignment:
+		return "QUERY_ASSIGNMENT"
+	case ReqSetMessageRequestMode:
+		return "SET_MESSAGE_REQUEST_MODE"
+	case ReqGetAllMessageRequestMode:
+		return "GET_ALL_MESSAGE_REQUEST_MODE"
 	case ReqGetBrokerMemberGroup:
 		return "GET_BROKER_MEMBER_GROUP"
 	case ReqBrokerHeartbeat:
@@ -306,6 +317,10 @@ func RequestName(code int32) string {
 		return "POP_MESSAGE"
 	case ReqAckMessage:
 		return "ACK_MESSAGE"
+	case ReqPeekMessage:
+		return "PEEK_MESSAGE"
+	case ReqPollingInfo:
+		return "POLLING_INFO"
 	case ReqChangeMessageInvisibletime:
 		return "CHANGE_MESSAGE_INVISIBLETIME"
 	case ReqNotification:

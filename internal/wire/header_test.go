@@ -81,6 +81,8 @@ var requestHeaders = map[int32]func() header{
 	ReqAckMessage:                      func() header { return &AckRequest{} },
 	ReqChangeMessageInvisibletime:      func() header { return &AckRequest{} },
 	ReqNotification:                    func() header { return &NotificationRequest{} },
+	ReqPeekMessage:                     func() header { return &PeekRequest{} },
+	ReqPollingInfo:                     func() header { return &PollingInfoRequest{} },
 }
 
 var responseHeaders = map[int32]func() header{
@@ -107,6 +109,8 @@ var responseHeaders = map[int32]func() header{
 	ReqRecallMessage:           func() header { return &RecallResponse{} },
 	ReqPopMessage:              func() header { return &PopResponse{} },
 	ReqNotification:            func() header { return &NotificationResponse{} },
+	ReqPeekMessage:             func() header { return &PopResponse{} },
+	ReqPollingInfo:             func() header { return &PollingInfoResponse{} },
 
 	ReqChangeMessageInvisibletime: func() header { return &ChangeInvisibleResponse{} },
 }

@@ -29,6 +29,7 @@ const (
 	GroupDefaultProd   = "DEFAULT_PRODUCER"
 	GroupDefaultCons   = "DEFAULT_CONSUMER"
 	GroupInnerProducer = "CLIENT_INNER_PRODUCER"
+	GroupRevive        = "CID_RMQ_SYS_REVIVE_GROUP" // reads the checkpoints of POP
 )
 
 // NamespaceOrderTopic is the KV namespace of order topics on a name server.

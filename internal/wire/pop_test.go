@@ -43,6 +43,9 @@ func TestPopRetryTopicGolden(t *testing.T) {
 		require.Equal(t, v.text("v1"), PopTopic(PopRetryV1, v.text("group"), v.text("topic")))
 		require.Equal(t, v.text("v2"), PopTopic(PopRetryV2, v.text("group"), v.text("topic")))
 		require.Equal(t, v.text("topic"), PopTopic(PopNormal, v.text("group"), v.text("topic")))
+		require.Equal(t, v.text("parsed_v1"), PopNormalTopic(v.text("group"), v.text("v1")))
+		require.Equal(t, v.text("parsed_v2"), PopNormalTopic(v.text("group"), v.text("v2")))
+		require.Equal(t, PopRetryV2, PopRetryOf(v.text("v2")))
 	}
 }
 
@@ -186,4 +189,33 @@ func TestPopAllocatesNothing(t *testing.T) {
 	}
 	exchange() // the frame's fields grow once
 	require.Zero(t, testing.AllocsPerRun(100, exchange))
+}
+
+func TestPopOrderCountsGolden(t *testing.T) {
+	for _, v := range golden(t, "ids.jsonl", "pop_info_strings") {
+		info := AppendPopCount(nil, PopNormal, 0, 2)
+		require.Equal(t, v.text("orderCountInfo"), string(AppendPopMessageCount(info, PopNormal, 0, 101, 1)))
+	}
+}
+
+func TestPopTopics(t *testing.T) {
+	require.Equal(t, PopNormal, PopRetryOf("T+"))
+	require.Equal(t, PopRetryV1, PopRetryOf("%RETRY%g_T"))
+	require.Equal(t, "T", PopNormalTopic("g", "T"))
+	require.Equal(t, "%RETRY%g", PopNormalTopic("g", "%RETRY%g"))
+	require.Equal(t, "rmq_sys_REVIVE_LOG_c", ReviveTopic("c"))
+}
+
+func TestPopCheckpointOffsets(t *testing.T) {
+	d := PopCheckpoint{StartOffset: 100, Count: 3}
+	require.Equal(t, 3, d.Len())
+	require.EqualValues(t, 102, d.Offset(2))
+	require.Equal(t, 1, d.Index(101))
+	require.Equal(t, -1, d.Index(103))
+	d.Diffs = []int32{0, 5}
+	require.Equal(t, 2, d.Len())
+	require.Equal(t, 1, d.Index(105))
+	require.Equal(t, -1, d.Index(101))
+	d = PopCheckpoint{Count: 1 << 30}
+	require.Equal(t, 32, d.Len(), "there are no more bits")
 }

@@ -145,3 +145,43 @@ func PopStart(info []byte, retry byte, queue int32) (int64, bool) {
 	}
 	return ParseInt(v)
 }
+
+// AppendPopCount adds to the info string orderCountInfo how often all messages
+// of a queue have been consumed before.
+func AppendPopCount(dst []byte, retry byte, queue, count int32) []byte {
+	return strconv.AppendInt(appendPopEntry(dst, retry, queue), int64(count), 10)
+}
+
+// AppendPopMessageCount adds to the info string orderCountInfo how often one
+// message has been consumed before.
+func AppendPopMessageCount(dst []byte, retry byte, queue int32, offset int64, count int32) []byte {
+	if len(dst) > 0 {
+		dst = append(dst, ';')
+	}
+	dst = strconv.AppendInt(append(dst, retry, ' ', 'q', 'o'), int64(queue), 10)
+	dst = strconv.AppendInt(append(dst, '%'), offset, 10)
+	return strconv.AppendInt(append(dst, ' '), int64(count), 10)
+}
+
+// PopRetryOf is which kind of topic a popped message is in.
+func PopRetryOf(topic string) byte {
+	switch {
+	case !IsRetryTopic(topic):
+		return PopNormal
+	case strings.Contains(topic, "+"):
+		return PopRetryV2
+	}
+	return PopRetryV1
+}
+
+// PopNormalTopic is the topic whose retry topic for a group a topic is; topics
+// that are none are returned as they are.
+func PopNormalTopic(group, topic string) string {
+	if rest, ok := strings.CutPrefix(topic, RetryPrefix+group); ok && len(rest) > 1 && (rest[0] == '_' || rest[0] == '+') {
+		return rest[1:]
+	}
+	return topic
+}
+
+// ReviveTopic is where a cluster's brokers keep the checkpoints of POP.
+func ReviveTopic(cluster string) string { return SystemTopicPrefix + "REVIVE_LOG_" + cluster }
