@@ -19,6 +19,7 @@ const (
 	DefaultBatch         = 1
 	DefaultCacheMessages = 1000      // per queue
 	DefaultCacheBytes    = 100 << 20 // per queue
+	DefaultSpan          = 2000      // per queue
 	DefaultDrainTimeout  = 30 * time.Second
 
 	maxConcurrency = 1 << 16
@@ -49,11 +50,10 @@ type config struct {
 }
 
 type subscription struct {
-	topic                     string
-	expr                      selector.Expr
-	handler                   Handler
-	concurrency, batch        int
-	cacheMessages, cacheBytes int
+	topic   string
+	expr    selector.Expr
+	handler Handler
+	set     consume.Settings
 }
 
 // Subscribe has the messages of a topic that e selects handled by h. At least
@@ -61,8 +61,10 @@ type subscription struct {
 func Subscribe(topic string, e selector.Expr, h Handler, opts ...SubOption) Option {
 	return func(c *config) {
 		s := subscription{
-			topic: topic, expr: e, handler: h, concurrency: DefaultConcurrency, batch: DefaultBatch,
-			cacheMessages: DefaultCacheMessages, cacheBytes: DefaultCacheBytes,
+			topic: topic, expr: e, handler: h, set: consume.Settings{
+				Concurrency: DefaultConcurrency, Batch: DefaultBatch,
+				CacheMessages: DefaultCacheMessages, CacheBytes: DefaultCacheBytes, Span: DefaultSpan,
+			},
 		}
 		for _, o := range opts {
 			if o != nil {
@@ -79,20 +81,33 @@ func Subscribe(topic string, e selector.Expr, h Handler, opts ...SubOption) Opti
 // them has at most three quarters of the calls at once, so that handlers of one
 // queue that do not return do not stop the others. An [Ordered] consumer makes
 // one call at a time for each queue.
-func Concurrency(n int) SubOption { return func(s *subscription) { s.concurrency = n } }
+func Concurrency(n int) SubOption { return func(s *subscription) { s.set.Concurrency = n } }
 
 // Batch is how many messages of one queue a handler gets at most in one call.
 // The default is 1. A call never waits for more messages to come: it gets
 // fewer if fewer are there, and what one pull brought (32 at most) is not
 // joined with the next.
-func Batch(n int) SubOption { return func(s *subscription) { s.batch = n } }
+func Batch(n int) SubOption { return func(s *subscription) { s.set.Batch = n } }
 
 // Cache is how much is kept in memory of each queue: messages that were pulled
 // and are not done. A queue is not pulled while it has more. The defaults are
 // 1000 messages and 100 MiB; one pull may exceed them.
 func Cache(messages, bytes int) SubOption {
-	return func(s *subscription) { s.cacheMessages, s.cacheBytes = messages, bytes }
+	return func(s *subscription) { s.set.CacheMessages, s.set.CacheBytes = messages, bytes }
 }
+
+// Span is how far a queue is read ahead of its first message that is not done, in
+// offsets. All of it is handled again if the member crashes. The default is 2000,
+// as consumeConcurrentlyMaxSpan of Java's client. It does nothing with [NewOrdered], whose
+// queues have nothing done behind what is not.
+func Span(offsets int) SubOption { return func(s *subscription) { s.set.Span = offsets } }
+
+// Rate is how many messages a second the subscription's handler gets at most, over
+// all queues and retries included; it may be a fraction. The default, 0, is no
+// limit. Calls are spread evenly: a subscription that had nothing to do catches up a tenth of
+// a second, and a [Batch] counts as its messages. What waits is in the cache, and a
+// queue whose cache is full is not pulled.
+func Rate(perSecond float64) SubOption { return func(s *subscription) { s.set.Rate = perSecond } }
 
 // StartFrom is where the group begins with a queue for which the broker (with
 // [Broadcasting]: the offset store) has no offset of it. It does nothing for queues
@@ -204,14 +219,25 @@ func (s *subscription) check(c *config) {
 	} else if f, ok := s.handler.(HandlerFunc); ok && f == nil {
 		c.fault("topic %q: the handler function is nil", s.topic)
 	}
-	if s.concurrency < 1 || s.concurrency > maxConcurrency {
-		c.fault("topic %q: concurrency %d must be 1 to %d", s.topic, s.concurrency, maxConcurrency)
+	s.checkSettings(c)
+}
+
+// checkSettings looks at what can be tuned.
+func (s *subscription) checkSettings(c *config) {
+	if n := s.set.Concurrency; n < 1 || n > maxConcurrency {
+		c.fault("topic %q: concurrency %d must be 1 to %d", s.topic, n, maxConcurrency)
 	}
-	if s.batch < 1 || s.batch > maxBatch {
-		c.fault("topic %q: batch %d must be 1 to %d", s.topic, s.batch, maxBatch)
+	if n := s.set.Batch; n < 1 || n > maxBatch {
+		c.fault("topic %q: batch %d must be 1 to %d", s.topic, n, maxBatch)
 	}
-	if s.cacheMessages < 1 || s.cacheBytes < 1 {
-		c.fault("topic %q: cache of %d messages and %d bytes must be positive", s.topic, s.cacheMessages, s.cacheBytes)
+	if s.set.CacheMessages < 1 || s.set.CacheBytes < 1 {
+		c.fault("topic %q: cache of %d messages and %d bytes must be positive", s.topic, s.set.CacheMessages, s.set.CacheBytes)
+	}
+	if s.set.Span < 1 {
+		c.fault("topic %q: span %d must be positive", s.topic, s.set.Span)
+	}
+	if r := s.set.Rate; math.IsNaN(r) || math.IsInf(r, 0) || r < 0 {
+		c.fault("topic %q: rate %v must be 0, which is no limit, or a positive number of messages a second", s.topic, r)
 	}
 }
 
@@ -220,8 +246,7 @@ func (c *config) subscriptions() []consume.Subscription {
 	var out []consume.Subscription
 	for _, s := range c.subs {
 		out = append(out, consume.Subscription{
-			Topic: s.topic, Expr: s.expr, Handle: s.handler.Handle, Concurrency: s.concurrency, Batch: s.batch,
-			CacheMessages: s.cacheMessages, CacheBytes: s.cacheBytes,
+			Topic: s.topic, Expr: s.expr, Handle: s.handler.Handle, Settings: s.set,
 		})
 	}
 	return out

@@ -35,6 +35,7 @@ type member struct {
 	handle *bridge.Handle
 	c      *consume.Consumer
 	store  OffsetStore // nil: the brokers
+	tuned  *tuned
 }
 
 func newMember(c *rocketmq.Client, group string, ordered bool, opts []Option) (*member, error) {
@@ -53,7 +54,7 @@ func newMember(c *rocketmq.Client, group string, ordered bool, opts []Option) (*
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", rocketmq.ErrInvalidOption, err)
 	}
-	return &member{group: group, handle: h, c: inner, store: cfg.store}, nil
+	return &member{group: group, handle: h, c: inner, store: cfg.store, tuned: newTuned(cfg.subs)}, nil
 }
 
 // Run joins the group and handles messages until ctx ends or Close is

@@ -22,11 +22,10 @@ import (
 
 // Subscription is one topic an application wants, and what handles it.
 type Subscription struct {
-	Topic                     string
-	Expr                      selector.Expr
-	Handle                    func(ctx context.Context, msgs []*rocketmq.MessageView) error
-	Concurrency, Batch        int
-	CacheMessages, CacheBytes int // per queue
+	Topic  string
+	Expr   selector.Expr
+	Handle func(ctx context.Context, msgs []*rocketmq.MessageView) error
+	Settings
 }
 
 // Config is what a [Consumer] is made of. All fields but the times must be
@@ -66,8 +65,10 @@ type Consumer struct {
 	local   *local    // nil unless broadcasting
 	epoch   time.Time // what queue.lease counts from
 
+	tuning sync.Mutex // taken before the others, by Tune, Pause and Resume: one at a time
+
 	// Made by Run.
-	pool           *pool.Pool
+	pool           *pool.Pool // and guarded by mu, for those who do not run in group
 	group          *run.Group
 	handlers       context.Context // what handlers' contexts derive from
 	cancelHandlers context.CancelCauseFunc
@@ -134,8 +135,7 @@ func New(cfg Config) (*Consumer, error) {
 			return nil, fmt.Errorf("topic %q: %w", s.Topic, err)
 		}
 		t := &topic{c: c, name: s.Topic, wireName: rt.Wrap(s.Topic), tags: tags, version: version, d: newDispatcher(c, s)}
-		t.limits.messages.Store(int64(s.CacheMessages))
-		t.limits.bytes.Store(int64(s.CacheBytes))
+		t.limits.set(s.Settings)
 		c.add(t, s.Expr.String(), s.Expr.Type())
 	}
 	if cfg.Offsets != nil {
@@ -150,8 +150,7 @@ func New(cfg Config) (*Consumer, error) {
 		c: c, name: wire.RetryTopic(cfg.Group), wireName: wire.RetryTopic(string(c.groupWire)),
 		tags: all, version: version, retry: true,
 	}
-	retry.limits.messages.Store(int64(cfg.Subscriptions[0].CacheMessages))
-	retry.limits.bytes.Store(int64(cfg.Subscriptions[0].CacheBytes))
+	retry.limits.set(cfg.Subscriptions[0].Settings)
 	c.add(retry, filter.All, filter.TypeTag)
 	return c, nil
 }
@@ -216,16 +215,16 @@ func (c *Consumer) open(ctx context.Context) error {
 	if err := c.askFilters(ctx); err != nil {
 		return err
 	}
-	size := 0
-	for _, t := range c.topics {
-		if t.d != nil {
-			size += t.d.limit
-		}
-	}
-	var err error
-	c.pool, err = pool.New(size, func(v any, stack []byte) {
+	c.tuning.Lock()
+	workers, err := pool.New(c.workers(), func(v any, stack []byte) {
 		c.log.Error("bug: the consumer itself panicked", "panic", fmt.Sprint(v), "stack", string(stack))
 	})
+	if err == nil {
+		c.mu.Lock()
+		c.pool = workers
+		c.mu.Unlock()
+	}
+	c.tuning.Unlock()
 	if err != nil {
 		return err
 	}

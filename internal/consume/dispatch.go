@@ -91,23 +91,30 @@ func (l *lane) add(w *work) {
 type dispatcher struct {
 	c       *Consumer
 	handle  func(ctx context.Context, msgs []*rocketmq.MessageView) error
-	batch   int
 	ordered bool
 	work    func() // d.run, made once
+	proceed func() // d.goOn, likewise
 
-	mu     sync.Mutex // guards all below
-	limit  int
-	active int
-	lanes  map[*queue]*lane
-	ready  []*lane   // those with work that another worker may take, in turn
-	spare  []*worker // of workers that have ended
+	// What can be changed, see tune.go.
+	batch   atomic.Int32
+	rate    atomic.Pointer[limiter] // nil: no limit
+	paused  atomic.Bool
+	surplus atomic.Bool // there are more workers than limit
+
+	mu      sync.Mutex // guards all below
+	limit   int
+	active  int
+	waiting bool // the rate lets nothing through, and a timer is set
+	lanes   map[*queue]*lane
+	ready   []*lane   // those with work that another worker may take, in turn
+	spare   []*worker // of workers that have ended
 }
 
 func newDispatcher(c *Consumer, s Subscription) *dispatcher {
-	d := &dispatcher{
-		c: c, handle: s.Handle, batch: s.Batch, ordered: c.cfg.Ordered, limit: s.Concurrency, lanes: make(map[*queue]*lane),
-	}
-	d.work = d.run
+	d := &dispatcher{c: c, handle: s.Handle, ordered: c.cfg.Ordered, limit: s.Concurrency, lanes: make(map[*queue]*lane)}
+	d.batch.Store(int32(s.Batch))
+	d.rate.Store(newLimiter(s.Rate))
+	d.work, d.proceed = d.run, d.goOn
 	return d
 }
 
@@ -165,7 +172,7 @@ func (d *dispatcher) push(w *work) {
 
 // wakeLocked accounts for a worker that is to take a lane which is in line.
 func (d *dispatcher) wakeLocked(l *lane) bool {
-	wake := l.ready && d.active < d.limit
+	wake := l.ready && d.active < d.limit && !d.shutLocked()
 	if wake {
 		d.active++
 	}
@@ -218,7 +225,7 @@ func (d *dispatcher) claim(me *worker) (at *worker, more bool) {
 		me = d.hireLocked()
 	}
 	d.releaseLocked(me)
-	for len(d.ready) > 0 {
+	for len(d.ready) > 0 && d.active <= d.limit && !d.shutLocked() {
 		l := d.ready[0]
 		last := copy(d.ready, d.ready[1:])
 		d.ready[last] = nil
@@ -231,13 +238,14 @@ func (d *dispatcher) claim(me *worker) (at *worker, more bool) {
 		me.lane, me.work = l, w
 		l.workers = append(l.workers, me)
 		d.offerLocked(l)
-		more = d.active < d.limit && (last > 0 || l.ready && (w.left() > d.batch || len(l.items)-l.head > 1))
+		more = d.active < d.limit && (last > 0 || l.ready && (w.left() > int(d.batch.Load()) || len(l.items)-l.head > 1))
 		if more {
 			d.active++
 		}
 		return me, more
 	}
 	d.active--
+	d.surplus.Store(d.active > d.limit)
 	d.spare = append(d.spare, me)
 	return nil, false
 }
@@ -323,7 +331,19 @@ func (d *dispatcher) drain(me *worker) {
 			d.c.loseLock(q, "not renewed in time")
 			return
 		}
-		from, to := w.take(h.batch)
+		if d.surplus.Load() {
+			return
+		}
+		batch := int(h.batch.Load())
+		asked := min(batch, w.left())
+		rate, ok := d.admit(me, h, asked)
+		if !ok {
+			return
+		}
+		from, to := w.take(batch)
+		if rate != nil {
+			rate.giveBack(asked - max(to-from, 0))
+		}
 		if from >= to {
 			return
 		}

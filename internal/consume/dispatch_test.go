@@ -12,7 +12,7 @@ import (
 func testDispatcher(limit int, ordered bool) *dispatcher {
 	c := &Consumer{}
 	c.cfg.Ordered = ordered
-	return newDispatcher(c, Subscription{Concurrency: limit, Batch: 1})
+	return newDispatcher(c, Subscription{Settings: Settings{Concurrency: limit, Batch: 1}})
 }
 
 // enqueue puts a page of n messages in line without waking anybody.

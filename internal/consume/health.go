@@ -27,7 +27,7 @@ type QueueHealth struct {
 // states name the phases for people.
 var states = [...]string{
 	phaseIdle: "pulling", phasePulling: "pulling", phaseConnecting: "connecting", phaseWaiting: "backing off",
-	phaseFull: "cache full", phaseHandover: "taking over", phaseLocking: "waiting for lock",
+	phaseFull: "cache full", phasePaused: "paused", phaseHandover: "taking over", phaseLocking: "waiting for lock",
 	phaseGone: "revoked",
 }
 
@@ -58,7 +58,10 @@ func (q *queue) health() QueueHealth {
 		h.State = "waiting for handler"
 	case q.phase == phaseLocking && q.lost:
 		h.State = "lock lost"
-	case st.suspended && q.phase != phaseGone:
+	case q.phase == phaseGone || q.phase == phaseLocking:
+	case q.topic.paused.Load():
+		h.State = "paused" // also while a pull waits at the broker
+	case st.suspended:
 		h.State = "suspended"
 	}
 	return h

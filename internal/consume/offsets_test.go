@@ -115,9 +115,8 @@ func newTestConsumer(t *testing.T) (*Consumer, *topic, *queue) {
 		table: map[rocketmq.Queue]*queue{}, revoking: map[rocketmq.Queue]*queue{}, dialing: map[string][]*queue{},
 	}
 	c.handlers, c.cancelHandlers = context.WithCancelCause(t.Context())
-	tp := &topic{c: c, name: "T", d: newDispatcher(c, Subscription{Concurrency: 1, Batch: 1})}
-	tp.limits.messages.Store(1000)
-	tp.limits.bytes.Store(1 << 20)
+	tp := &topic{c: c, name: "T", d: newDispatcher(c, Subscription{Settings: Settings{Concurrency: 1, Batch: 1}})}
+	tp.limits.set(Settings{CacheMessages: 1000, CacheBytes: 1 << 20, Span: 2000})
 	q := c.newQueue(tp, testQueue, 3)
 	q.committed, q.sentTime, q.source = 3, time.Now(), client.MasterID
 	c.table[testQueue] = q

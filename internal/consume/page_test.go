@@ -18,8 +18,7 @@ var testQueue = rocketmq.Queue{Topic: "T", Broker: "b", ID: 3}
 
 func newTestQueue() *queue {
 	q := &queue{c: &Consumer{commitKick: make(chan struct{}, 1)}, key: testQueue, topic: &topic{name: "T"}, began: -1, committed: -1, idle: make(chan struct{})}
-	q.topic.limits.messages.Store(1000)
-	q.topic.limits.bytes.Store(1 << 20)
+	q.topic.limits.set(Settings{CacheMessages: 1000, CacheBytes: 1 << 20, Span: 2000})
 	return q
 }
 

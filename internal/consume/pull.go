@@ -18,7 +18,6 @@ const (
 	pullBatch    = 32
 	pullSuspend  = 15 * time.Second
 	pullDeadline = 30 * time.Second
-	maxSpan      = 2000
 
 	backoffFirst   = time.Second
 	backoffMost    = 5 * time.Second
@@ -83,6 +82,11 @@ func (x *pullRequest) Done(f *wire.Frame, err error) {
 func (q *queue) startPull() {
 	q.mu.Lock()
 	if q.phase != phaseIdle {
+		q.mu.Unlock()
+		return
+	}
+	if q.topic.paused.Load() {
+		q.phase = phasePaused // unpause looks at it after the pause has ended
 		q.mu.Unlock()
 		return
 	}

@@ -19,6 +19,7 @@ const (
 	phaseConnecting              // waits for a connection
 	phaseWaiting                 // backs off after a failure
 	phaseFull                    // the cache is full
+	phasePaused                  // the topic is
 	phaseHandover                // gives the owner before time to commit, see handover.go
 	phaseLocking                 // ordered: waits for its lock, or for a handler of the queue before it, see locks.go
 	phaseGone                    // not ours any more, for good
@@ -117,13 +118,13 @@ func (q *queue) hasRoomLocked() bool {
 	if q.count.Load() >= l.messages.Load() || q.bytes.Load() >= l.bytes.Load() {
 		return false
 	}
-	if len(q.pages) == 0 {
+	if len(q.pages) == 0 || q.c.cfg.Ordered { // in order it is what the cache holds
 		return true
 	}
 	// A message that takes long must not let the distance between the
 	// committed and the newest offset grow without bound: all of it is handled
 	// again by whoever gets the queue after a crash.
-	return q.next-q.lowestLocked() <= maxSpan
+	return q.next-q.lowestLocked() <= l.span.Load()
 }
 
 // finish marks message i of a page as done, whoever did it.

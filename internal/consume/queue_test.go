@@ -139,7 +139,7 @@ func TestRoom(t *testing.T) {
 	q.topic.limits.bytes.Store(100)
 	require.False(t, q.hasRoomLocked(), "bytes")
 	q.topic.limits.bytes.Store(1 << 20)
-	q.next += maxSpan
+	q.next += 2000
 	require.False(t, q.hasRoomLocked(), "span")
 }
 

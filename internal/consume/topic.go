@@ -11,7 +11,7 @@ import (
 
 // limits bound the cache of one queue. They can change while it is in use.
 type limits struct {
-	messages, bytes atomic.Int64
+	messages, bytes, span atomic.Int64
 }
 
 // topic is one topic this member takes part in: a subscription of the
@@ -27,6 +27,7 @@ type topic struct {
 	version   int64
 	limits    limits
 	retry     bool
+	paused    atomic.Bool // see tune.go
 	d         *dispatcher // nil for the retry topic
 
 	route   atomic.Pointer[client.Route] // as last seen by the rebalance loop

@@ -7,6 +7,7 @@ package pool
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime/debug"
 	"sync"
 
@@ -24,7 +25,9 @@ type Pool struct {
 	room *semaphore.Weighted
 	free sync.Pool // of *task
 
-	mu      sync.Mutex // guards the three below; never held while a task is submitted
+	mu      sync.Mutex // guards all below; never held while a task is submitted
+	size    int
+	debt    int // places that tasks give up when they end, because the pool was made smaller
 	closed  bool
 	running int
 	idle    chan struct{} // closed once the pool is closed and nothing runs
@@ -44,7 +47,8 @@ func New(size int, onPanic func(value any, stack []byte)) (*Pool, error) {
 	if size < 1 {
 		return nil, errors.New("pool needs at least one place")
 	}
-	p := &Pool{room: semaphore.NewWeighted(int64(size)), idle: make(chan struct{})}
+	p := &Pool{room: semaphore.NewWeighted(math.MaxInt64), size: size, idle: make(chan struct{})}
+	p.room.TryAcquire(math.MaxInt64 - int64(size)) // what Resize can give back
 	p.free.New = func() any {
 		t := &task{p: p}
 		t.run = t.do
@@ -105,13 +109,38 @@ func (t *task) do() {
 }
 
 func (p *Pool) done() {
-	p.room.Release(1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.debt > 0 {
+		p.debt--
+	} else {
+		p.room.Release(1)
+	}
 	p.running--
 	if p.closed && p.running == 0 {
 		close(p.idle)
 	}
+}
+
+// Resize changes how many tasks run at a time, at least one. It does not wait:
+// tasks that are too many by then finish, and their places go.
+func (p *Pool) Resize(size int) {
+	size = max(size, 1)
+	p.mu.Lock()
+	for ; p.size < size; p.size++ {
+		if p.debt > 0 {
+			p.debt--
+		} else {
+			p.room.Release(1)
+		}
+	}
+	for ; p.size > size; p.size-- {
+		if !p.room.TryAcquire(1) {
+			p.debt++
+		}
+	}
+	p.mu.Unlock()
+	p.ants.Tune(2 * size)
 }
 
 // Running is the number of tasks that run now.

@@ -155,3 +155,40 @@ func BenchmarkTryGo(b *testing.B) {
 		<-done
 	}
 }
+
+func TestResize(t *testing.T) {
+	p := newPool(t, 2, nil)
+	gate := make(chan struct{})
+	var ran sync.WaitGroup
+	fill := func(want int) {
+		t.Helper()
+		n := 0
+		for p.TryGo(func() { defer ran.Done(); <-gate }) {
+			ran.Add(1)
+			n++
+		}
+		require.Equal(t, want, n)
+	}
+	fill(2)
+	p.Resize(5)
+	fill(3)
+	p.Resize(1) // five run
+	fill(0)
+	p.Resize(3)
+	fill(0)
+	require.Equal(t, 5, p.Running())
+	close(gate)
+	ran.Wait()
+	gate = make(chan struct{})
+	// The last task returns its place a moment after it has told.
+	for n := 0; n < 3; {
+		if p.TryGo(func() { defer ran.Done(); <-gate }) {
+			ran.Add(1)
+			n++
+		}
+	}
+	fill(0)
+	p.Resize(4)
+	fill(1)
+	close(gate)
+}
