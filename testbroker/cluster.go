@@ -21,6 +21,8 @@ type Cluster struct {
 	tb          TB            // nil: made by Start
 	nameServers []*nameServer // fixed by start
 	brokers     []*node       // fixed by start
+	net         network
+	faults      *faults
 
 	turn   chan struct{} // capacity 1: whoever starts or stops servers holds the token
 	closed bool          // guarded by turn
@@ -70,7 +72,15 @@ func open(ctx context.Context, tb TB, opts []Option) (*Cluster, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{cfg: cfg, tb: tb, turn: make(chan struct{}, 1)}
+	c := &Cluster{cfg: cfg, tb: tb, turn: make(chan struct{}, 1), net: loopback{}}
+	if cfg.virtual {
+		c.net = &inside{}
+	}
+	var s *strict
+	if cfg.strict {
+		s = newStrict(cfg.autoCreate)
+	}
+	c.faults = newFaults(s)
 	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Close(context.WithoutCancel(ctx)))
 	}
@@ -79,14 +89,14 @@ func open(ctx context.Context, tb TB, opts []Option) (*Cluster, error) {
 
 func (c *Cluster) start(ctx context.Context) error {
 	for i := range c.cfg.nameServers {
-		ns := newNameServer(i, c.cfg)
+		ns := newNameServer(i, c.cfg, c.net, c.faults)
 		if err := ns.start(ctx); err != nil {
 			return err
 		}
 		c.nameServers = append(c.nameServers, ns)
 	}
 	for i := range c.cfg.brokers {
-		c.brokers = append(c.brokers, newNode(i, c.cfg, c.NameServers()))
+		c.brokers = append(c.brokers, newNode(i, c.cfg, c.NameServers(), c.net, c.faults))
 	}
 	if err := each(c.brokers, func(n *node) error { return n.start(ctx) }); err != nil {
 		return err
@@ -132,17 +142,23 @@ func (c *Cluster) Brokers() []string {
 
 // ClientOptions returns what a client needs to use the cluster: the addresses,
 // and intervals that suit tests (heartbeats and route refresh each second).
+//
+// With [Virtual] the dialer is among them.
 func (c *Cluster) ClientOptions() []rocketmq.Option {
-	return []rocketmq.Option{
+	opts := []rocketmq.Option{
 		rocketmq.WithNameServers(c.NameServers()...),
 		rocketmq.WithHeartbeat(time.Second),
 		rocketmq.WithRouteRefresh(time.Second),
 	}
+	if c.cfg.virtual {
+		opts = append(opts, rocketmq.WithDialer(c.net.dial))
+	}
+	return opts
 }
 
 // Client returns a client of the cluster that is closed when the test ends;
-// what is still open on it is closed, too. opts come after
-// [Cluster.ClientOptions].
+// what is still open on it is closed, too, which [Strict] does not forgive. opts
+// come after [Cluster.ClientOptions].
 func (c *Cluster) Client(tb TB, opts ...rocketmq.Option) *rocketmq.Client {
 	tb.Helper()
 	cl, err := rocketmq.NewClient(slices.Concat(c.ClientOptions(), opts)...)
@@ -153,6 +169,9 @@ func (c *Cluster) Client(tb TB, opts ...rocketmq.Option) *rocketmq.Client {
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 		defer cancel()
+		if s := c.faults.strict; s != nil {
+			s.clientEnds(cl.ID())
+		}
 		if err := cl.Close(ctx); err != nil {
 			tb.Errorf("testbroker: close of a client: %v", err)
 		}
@@ -161,18 +180,39 @@ func (c *Cluster) Client(tb TB, opts ...rocketmq.Option) *rocketmq.Client {
 }
 
 // Close stops all servers, brokers first, and waits for them. Data in memory
-// is gone afterwards. It may be called again.
+// is gone afterwards. What the test did wrong, rules that no request has used
+// ([Cluster.On]) and what [Strict] has found, is an error of the first Close. It
+// may be called again.
 func (c *Cluster) Close(ctx context.Context) error {
 	release, err := c.takeTurn(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
+	var errs []error
+	if !c.closed {
+		errs = append(errs, c.judge())
+	}
 	c.closed = true
-	return errors.Join(
+	errs = append(errs,
 		each(c.brokers, func(n *node) error { return n.stop(ctx) }),
 		each(c.nameServers, func(ns *nameServer) error { return ns.stop(ctx) }),
 	)
+	c.faults.g.Stop()
+	return errors.Join(errs...)
+}
+
+// judge is what the test did wrong.
+func (c *Cluster) judge() error {
+	var errs []error
+	found := c.faults.unused()
+	if s := c.faults.strict; s != nil {
+		found = append(found, s.verdict()...)
+	}
+	for _, what := range found {
+		errs = append(errs, errors.New(what))
+	}
+	return errors.Join(errs...)
 }
 
 // takeTurn waits until nobody else starts or stops servers.

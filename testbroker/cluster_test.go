@@ -148,6 +148,7 @@ type fakeTB struct {
 	mu      sync.Mutex // guards all below
 	cleanup []func()
 	fatal   []string
+	errors  []string
 	log     []string
 	over    bool
 }
@@ -160,6 +161,11 @@ func (f *fakeTB) Fatalf(format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fatal = append(f.fatal, fmt.Sprintf(format, args...))
+}
+func (f *fakeTB) Errorf(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errors = append(f.errors, fmt.Sprintf(format, args...))
 }
 func (f *fakeTB) Logf(format string, args ...any) {
 	f.mu.Lock()

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"sync"
 	"time"
@@ -23,14 +23,17 @@ import (
 type nameServer struct {
 	kvPath string
 	log    *slog.Logger
-	addr   string          // fixed by the first start
+	net    network
+	tap    *tap
+	addr   string          // "": any; fixed by the first start
 	srv    *namesrv.Server // nil: down
 }
 
-func newNameServer(i int, cfg config) *nameServer {
-	ns := &nameServer{log: cfg.logger.With("server", fmt.Sprintf("namesrv-%d", i))}
+func newNameServer(i int, cfg config, net network, f *faults) *nameServer {
+	name := fmt.Sprintf("namesrv-%d", i)
+	ns := &nameServer{log: cfg.logger.With("server", name), net: net, tap: newTap(f, name)}
 	if cfg.dir != "" {
-		ns.kvPath = filepath.Join(cfg.dir, fmt.Sprintf("namesrv-%d", i), "kvConfig.json")
+		ns.kvPath = filepath.Join(cfg.dir, name, "kvConfig.json")
 	}
 	return ns
 }
@@ -39,11 +42,11 @@ func (ns *nameServer) start(ctx context.Context) error {
 	if ns.srv != nil {
 		return errors.New("the name server is up already")
 	}
-	l, err := listen(ctx, ns.addr)
+	l, err := ns.net.listen(ctx, ns.addr)
 	if err != nil {
 		return err
 	}
-	srv, err := namesrv.Start(ctx, namesrv.Config{Listener: l, ConfigPath: ns.kvPath, Logger: ns.log})
+	srv, err := namesrv.Start(ctx, namesrv.Config{Listener: ns.tap.listener(l), ConfigPath: ns.kvPath, Logger: ns.log})
 	if err != nil {
 		return err
 	}
@@ -55,6 +58,7 @@ func (ns *nameServer) stop(ctx context.Context) error {
 	if ns.srv == nil {
 		return nil
 	}
+	ns.tap.release() // who is at its end does not answer, but must get there
 	err := ns.srv.Close(ctx)
 	ns.srv = nil
 	return err
@@ -65,15 +69,19 @@ func (ns *nameServer) stop(ctx context.Context) error {
 type node struct {
 	name string
 	cfg  broker.Config
-	addr string // fixed by the first start
+	net  network
+	tap  *tap
+	addr string // "": any; fixed by the first start
 
 	mu   sync.Mutex // guards all below, for those who only look
 	b    *broker.Broker
 	disk float64 // what the broker takes for the used share of its disk
 }
 
-func newNode(i int, cfg config, nameServers []string) *node {
-	n := &node{name: "broker-" + string(rune('a'+i)), cfg: broker.DefaultConfig()}
+func newNode(i int, cfg config, nameServers []string, net network, f *faults) *node {
+	n := &node{name: "broker-" + string(rune('a'+i)), cfg: broker.DefaultConfig(), net: net}
+	n.tap = newTap(f, n.name)
+	n.cfg.Dial = n.tap.dialer(net.dial)
 	n.cfg.Name = n.name
 	n.cfg.NameServers = nameServers
 	n.cfg.AutoCreateTopic = cfg.autoCreate
@@ -91,8 +99,18 @@ func newNode(i int, cfg config, nameServers []string) *node {
 	n.cfg.Store.DiskUsage = func(string) (float64, error) { return n.diskUsed(), nil }
 	n.cfg.Store.CleanInterval = time.Second
 	n.cfg.Store.FileReserved = 100 * 365 * 24 * time.Hour
-	if cfg.dir == "" {
+	switch {
+	case cfg.crashDisk:
+		n.useDisk(mfile.NewCrash())
+	case cfg.dir == "":
 		n.cfg.Store.FS = mfile.NewMemory() // outlives the broker, as a disk does
+	default:
+		n.cfg.Store.FS = mfile.OS()
+	}
+	if cfg.quota > 0 {
+		n.cfg.Store.NoForcedClean = true
+		n.cfg.Store.CleanInterval = 100 * time.Millisecond
+		n.cfg.Store.DiskUsage = func(string) (float64, error) { return n.quotaUsed(cfg.quota) }
 	}
 	return n
 }
@@ -101,12 +119,12 @@ func (n *node) start(ctx context.Context) error {
 	if n.broker() != nil {
 		return fmt.Errorf("%s is up already", n.name)
 	}
-	l, err := listen(ctx, n.addr)
+	l, err := n.net.listen(ctx, n.addr)
 	if err != nil {
 		return err
 	}
 	cfg := n.cfg
-	cfg.Listener = l
+	cfg.Listener = n.tap.listener(l)
 	b, err := broker.Start(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("start of %s: %w", n.name, err)
@@ -122,6 +140,7 @@ func (n *node) stop(ctx context.Context) error {
 		return nil
 	}
 	n.set(nil)
+	n.tap.release()
 	return b.Close(ctx)
 }
 
@@ -131,8 +150,58 @@ func (n *node) kill() error {
 		return fmt.Errorf("%s is down already", n.name)
 	}
 	n.set(nil)
+	n.tap.release()
 	b.Kill()
 	return nil
+}
+
+// crash takes the power away: the broker dies, and of its disk remains what
+// had to, and more or less of the rest.
+func (n *node) crash(seed uint64) error {
+	disk, ok := n.cfg.Store.FS.(*mfile.Crash)
+	if !ok {
+		return errors.New("its disk cannot lose anything; use the option CrashDisk")
+	}
+	if err := n.kill(); err != nil {
+		return err
+	}
+	n.useDisk(disk.PowerLoss(seed))
+	return nil
+}
+
+// useDisk puts a simulated disk in. The store takes it for a real one, so the
+// sizes of its files have to be set.
+func (n *node) useDisk(disk *mfile.Crash) {
+	s := &n.cfg.Store
+	s.FS = disk
+	s.ConsumeQueueFileSize, s.IndexSlots, s.IndexEntries = 40_000, 10_000, 40_000 // as in memory
+}
+
+// quotaUsed is the share of a quota that the broker's files take.
+func (n *node) quotaUsed(quota int64) (float64, error) {
+	used, err := sizeOf(n.cfg.Store.FS, n.cfg.Store.Dir)
+	return min(float64(used)/float64(quota), 1), err
+}
+
+// sizeOf is the size of all files below a directory.
+func sizeOf(fsys mfile.FS, dir string) (size int64, err error) {
+	entries, err := fsys.ReadDir(dir)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0, nil
+		}
+		return 0, err
+	}
+	for _, e := range entries {
+		below := e.Size
+		if e.Dir {
+			if below, err = sizeOf(fsys, filepath.Join(dir, e.Name)); err != nil {
+				return 0, err
+			}
+		}
+		size += below
+	}
+	return size, nil
 }
 
 // broker is the running broker, nil if it is down.
@@ -178,32 +247,6 @@ func (n *node) createTopics(ctx context.Context, topics []topic) error {
 		cfgs = append(cfgs, c)
 	}
 	return b.PutTopics(ctx, cfgs...)
-}
-
-// A port of an earlier start may be taken for a moment by an outgoing
-// connection of this machine.
-const (
-	listenTries = 100
-	listenPause = 20 * time.Millisecond
-)
-
-// listen listens on a loopback address, a free port if addr is empty.
-func listen(ctx context.Context, addr string) (net.Listener, error) {
-	var lc net.ListenConfig
-	if addr == "" {
-		return lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	}
-	for try := 1; ; try++ {
-		l, err := lc.Listen(ctx, "tcp", addr)
-		if err == nil || try == listenTries {
-			return l, err
-		}
-		select {
-		case <-time.After(listenPause):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
 }
 
 // each calls f for all items at the same time and joins the errors.

@@ -21,6 +21,10 @@ type config struct {
 	segment              int
 	syncFlush            bool
 	clock                *clock.Manual // nil: the machine's
+	virtual              bool
+	strict               bool
+	crashDisk            bool
+	quota                int64 // bytes, 0: none
 	logger               *slog.Logger
 }
 
@@ -71,6 +75,27 @@ func SegmentSize(bytes int) Option { return func(c *config) { c.segment = bytes 
 // no disk to wait for, but answers take the same way.
 func SyncFlush() Option { return func(c *config) { c.syncFlush = true } }
 
+// Virtual has the cluster use a network inside the process instead of sockets,
+// so that a test can run in a bubble of testing/synctest: clients, brokers and
+// time together. Time passes there only when everybody waits, and then at once: a
+// long poll of 30 s, a timeout, or a retry that is due in 10 s take no time.
+// Create the cluster and its clients inside the bubble. Clients need the dialer
+// that is among [Cluster.ClientOptions]; nothing else reaches the cluster.
+func Virtual() Option { return func(c *config) { c.virtual = true } }
+
+// CrashDisk keeps data on a simulated disk that knows what has been flushed and
+// what has not, so that [Cluster.Crash] can take the power away. It excludes
+// [Dir].
+func CrashDisk() Option { return func(c *config) { c.crashDisk = true } }
+
+// DiskQuota gives each broker a disk of so many bytes: once the files of commit
+// log and queues are larger, messages are refused as when a real disk is full
+// ([rocketmq.CodeServiceNotAvailable], from 90 % on). Nothing is removed to make
+// room, unlike with [Cluster.FillDisk], which the quota excludes. Whole files
+// count, so it must have room for several of [SegmentSize]; brokers look ten times
+// a second.
+func DiskQuota(bytes int64) Option { return func(c *config) { c.quota = bytes } }
+
 // Logger sets where brokers and name servers log to. By default a cluster of
 // [New] logs to the test's own log, which go test shows if the test fails, and
 // a cluster of [Start] nowhere.
@@ -95,6 +120,12 @@ func (c *config) validate() error {
 	}
 	if c.segment < minSegment || c.segment > 1<<30 {
 		bad("SegmentSize(%d): 64 KiB to 1 GiB", c.segment)
+	}
+	if c.crashDisk && c.dir != "" {
+		bad("CrashDisk() and Dir(%q): only one of them", c.dir)
+	}
+	if c.quota < 0 || c.quota > 0 && c.quota < 2*int64(c.segment) {
+		bad("DiskQuota(%d): room for two files of %d bytes, see SegmentSize, at least", c.quota, c.segment)
 	}
 	if c.logger == nil {
 		bad("Logger(nil): to discard, leave the option out")

@@ -20,6 +20,53 @@ func (c *Cluster) Kill(broker string, replica int) {
 	}))
 }
 
+// Crash ends a broker as a power failure does: it dies as with [Cluster.Kill],
+// and what it had not flushed may be gone, there, or torn. seed decides, so that
+// a run can be repeated; with [SyncFlush] no message that was answered is ever
+// lost. It needs [CrashDisk]. [Cluster.Restart] has the broker recover. replica
+// must be 0.
+func (c *Cluster) Crash(broker string, replica int, seed uint64) {
+	c.helper()
+	c.must(c.inTurn(func(context.Context) error {
+		n, err := c.node(broker, replica)
+		if err != nil {
+			return err
+		}
+		if err := n.crash(seed); err != nil {
+			return fmt.Errorf("Crash(%q): %w", broker, err)
+		}
+		return nil
+	}))
+}
+
+// Freeze makes a server look dead without being it: its connections stay open
+// and new ones are accepted, but it reads nothing and answers nothing, as a
+// process that was stopped or a machine that swaps. What comes is served after
+// [Cluster.Thaw]. The server is a broker, by its name, or namesrv-0 and so on. A
+// restart thaws it.
+func (c *Cluster) Freeze(server string) {
+	c.helper()
+	c.must(c.inTurn(func(context.Context) error {
+		t, err := c.tapOf(server)
+		if err != nil {
+			return err
+		}
+		return t.freeze()
+	}))
+}
+
+// Thaw ends a [Cluster.Freeze].
+func (c *Cluster) Thaw(server string) {
+	c.helper()
+	c.must(c.inTurn(func(context.Context) error {
+		t, err := c.tapOf(server)
+		if err == nil && !t.release() {
+			err = fmt.Errorf("%s is not frozen", server)
+		}
+		return err
+	}))
+}
+
 // Restart stops a broker cleanly, if it is up, and starts it again on the same
 // port with the same data. It is registered with all name servers that are up
 // when Restart returns. replica must be 0. A broker that cannot be started
@@ -111,6 +158,9 @@ func (c *Cluster) FillDisk(broker string, ratio float64) {
 		if !(ratio >= 0 && ratio <= 1) {
 			return fmt.Errorf("FillDisk(%q, %v): the ratio is from 0 to 1", broker, ratio)
 		}
+		if c.cfg.quota > 0 {
+			return fmt.Errorf("FillDisk(%q): the disk has a size, see DiskQuota", broker)
+		}
 		return n.fillDisk(ctx, ratio)
 	}))
 }
@@ -144,4 +194,18 @@ func (c *Cluster) nameServer(i int) (*nameServer, error) {
 		return nil, fmt.Errorf("there is no name server %d", i)
 	}
 	return c.nameServers[i], nil
+}
+
+func (c *Cluster) tapOf(server string) (*tap, error) {
+	for _, n := range c.brokers {
+		if n.name == server {
+			return n.tap, nil
+		}
+	}
+	for _, ns := range c.nameServers {
+		if ns.tap.server == server {
+			return ns.tap, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no server %q", server)
 }
