@@ -48,14 +48,13 @@ func (c *Cluster) Lag(group, topic string) int64 {
 	c.helper()
 	var lag int64
 	c.must(c.inTurn(func(ctx context.Context) error {
-		return c.eachQueue(ctx, topic, func(b *broker.Broker, q rocketmq.Queue) error {
-			from, ok := b.Offset(group, topic, int32(q.ID))
-			if first := b.Store().MinOffset(topic, int32(q.ID)); !ok || from < first {
-				from = first
+		for _, b := range c.up() {
+			if err := b.Store().WaitDispatched(ctx); err != nil {
+				return fmt.Errorf("%s: %w", b.Name(), err)
 			}
-			lag += max(b.Store().MaxOffset(topic, int32(q.ID))-from, 0)
-			return nil
-		})
+			lag += lagOf(b, group, topic)
+		}
+		return nil
 	}))
 	return lag
 }
