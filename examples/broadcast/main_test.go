@@ -1,0 +1,21 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gorocketmq/rocketmq/examples/internal/demo"
+	"github.com/gorocketmq/rocketmq/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+func TestExample(t *testing.T) {
+	var out, diag bytes.Buffer
+	require.Zero(t, demo.Run(t.Context(), nil, &out, &diag, example), &diag)
+	require.Contains(t, out.String(), "member 0 evicts page-3")
+	require.Contains(t, out.String(), "member 1 evicts page-0")
+	require.Contains(t, out.String(), "member 2 evicts page-3")
+}
