@@ -67,6 +67,8 @@ func TestRules(t *testing.T) {
 		{"testbroker from a role", map[string]string{"producer/a.go": importing("producer", own+"testbroker")}, "import testbroker"},
 		{"testbroker from the root", map[string]string{"client.go": importing("rocketmq", own+"testbroker")}, "import testbroker"},
 		{"program imported", map[string]string{"testbroker/a.go": importing("testbroker", own+"cmd/rmqbroker")}, "nothing imports programs"},
+		{"shared half of examples", map[string]string{"examples/q/a.go": importing("main", own+"examples/internal/demo")}, ""},
+		{"shared half of examples elsewhere", map[string]string{"testbroker/a.go": importing("testbroker", own+"examples/internal/demo")}, "nothing imports programs"},
 		{"role from role", map[string]string{"producer/a.go": importing("producer", own+"consumer")}, "roles never import each other"},
 		{"producer from txn only", map[string]string{"producer/a.go": importing("producer", own+"txn")}, "roles never import each other"},
 		{"ants elsewhere", map[string]string{"consumer/a.go": importing("consumer", "github.com/panjf2000/ants/v2")}, "github.com/panjf2000/ants"},

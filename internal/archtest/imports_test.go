@@ -95,7 +95,8 @@ func checkImports(s *source) (out []violation) {
 		if within(dir, []string{"testbroker"}) && !within(s.dir, []string{"testbroker", "cmd", "examples"}) {
 			bad("only tests, commands and examples import testbroker", imported)
 		}
-		if within(dir, []string{"cmd", "examples", "interop", "internal/archtest"}) {
+		common := within(dir, []string{"examples/internal"}) && within(s.dir, []string{"examples"})
+		if within(dir, []string{"cmd", "examples", "interop", "internal/archtest"}) && !common {
 			bad("nothing imports programs and test suites", imported)
 		}
 		if within(s.dir, roles) && within(dir, roles) && role(s.dir) != role(dir) && !(role(s.dir) == "txn" && role(dir) == "producer") {

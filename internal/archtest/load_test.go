@@ -30,7 +30,9 @@ type source struct {
 
 // program reports whether the file belongs to a command or an example, which
 // may print, sleep and start goroutines.
-func (s *source) program() bool { return s.name == "main" }
+func (s *source) program() bool {
+	return s.name == "main" || within(s.dir, []string{"examples/internal"}) // the examples' shared half
+}
 
 // parse reads one file of the module.
 func parse(name string, text []byte) (*source, error) {
