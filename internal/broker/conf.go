@@ -45,6 +45,7 @@ func settings() []setting {
 		boolean("notifyConsumerIdsChangedEnable", func(c *Config) *bool { return &c.NotifyChanges }),
 		boolean("storeReplyMessageEnable", func(c *Config) *bool { return &c.StoreReplies }),
 		boolean("slaveReadEnable", func(c *Config) *bool { return &c.SlaveRead }),
+		boolean("useServerSideResetOffset", func(c *Config) *bool { return &c.ServerSideReset }),
 		number("defaultTopicQueueNums", func(c *Config) *int32 { return &c.DefaultTopicQueues }),
 		number("brokerPermission", func(c *Config) *int32 { return &c.Permission }),
 		text("regionId", func(c *Config) *string { return &c.Region }),

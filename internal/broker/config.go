@@ -65,6 +65,7 @@ type Config struct {
 	NotifyChanges      bool          // notifyConsumerIdsChangedEnable
 	StoreReplies       bool          // storeReplyMessageEnable: replies to requests are stored, too
 	SlaveRead          bool          // slaveReadEnable: suggest the slave to readers far behind
+	ServerSideReset    bool          // useServerSideResetOffset: pulls are told of a reset; false: the members of the group
 	IdleTimeout        time.Duration // serverChannelMaxIdleTimeSeconds
 	MaxFrame           int           // bytes; 0: 16 MiB
 
@@ -94,7 +95,7 @@ func DefaultConfig() Config {
 	return Config{
 		Name: name, Cluster: "DefaultCluster", Listen: "127.0.0.1:10911",
 		AutoCreateTopic: true, AutoCreateGroup: true, ClusterTopic: true, BrokerTopic: true, TraceOn: true,
-		LongPolling: true, NotifyChanges: true, StoreReplies: true,
+		LongPolling: true, NotifyChanges: true, StoreReplies: true, ServerSideReset: true,
 	}
 }
 

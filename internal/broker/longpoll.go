@@ -328,7 +328,7 @@ func (p *polls) next() *pullOp {
 // again answers a pull that was held, or holds it again.
 func (p *polls) again(op *pullOp) {
 	if op.check() {
-		op.read()
+		op.read(op.hold.replier.Conn(), true)
 		nothing := op.code == wire.RespPullNotFound || op.remark == store.NoMatchedMessage.String()
 		onward := op.resp.NextOffset > op.req.Offset || op.resp.NextOffset >= op.resp.MaxOffset // else it would spin
 		if nothing && onward && !op.hold.final && p.clock.Now().Before(op.hold.deadline) {

@@ -82,7 +82,7 @@ func TestC64b_ArrivalBetweenReadAndParking(t *testing.T) {
 	op := b.pulls.Get().(*pullOp)
 	op.req = *holding(pullHeaderOf("CG", "T", 0, 0))
 	require.True(t, op.check())
-	op.read()
+	op.read(p.conn(), false)
 	require.EqualValues(t, wire.RespPullNotFound, op.code)
 	p.send(b, "T", 0, "in between")
 	got, r := openRequest(t, b, p)

@@ -62,6 +62,7 @@ func (b *Broker) routes() []served {
 		{wire.ReqGetSubscriptiongroupConfig, worker, b.handleGroupConfig},
 
 		{wire.ReqInvokeBrokerToResetOffset, worker, b.handleResetOffset},
+		{wire.ReqInvokeBrokerToGetConsumerStatus, worker, b.handleConsumerStatus},
 
 		{wire.ReqCleanExpiredConsumeQueue, worker, b.handleCleanQueues},
 		{wire.ReqCleanUnusedTopic, worker, b.handleCleanTopics},

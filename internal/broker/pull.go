@@ -3,6 +3,7 @@ package broker
 import (
 	"strconv"
 
+	"github.com/gorocketmq/rocketmq/internal/broker/offsets"
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/broker/topics"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
@@ -62,7 +63,7 @@ func (b *Broker) handlePull(r *remoting.Request) {
 	if err := op.req.DecodeExt(r.Frame()); err != nil {
 		op.fail(wire.RespSystemError, err.Error())
 	} else if op.check() {
-		op.read()
+		op.read(r.Conn(), false)
 		if op.req.SysFlag&wire.PullCommitOffset != 0 {
 			b.offsets.Commit(op.req.Group, op.req.Topic, op.req.QueueID, op.req.CommitOffset)
 		}
@@ -145,11 +146,13 @@ func (op *pullOp) check() bool {
 }
 
 // read takes the records from the store and settles the answer.
-func (op *pullOp) read() {
+func (op *pullOp) read(conn *remoting.Conn, held bool) {
 	b, req := op.b, &op.req
 	op.buf = op.buf[:0]
 	op.resp = pullHeader{topicSysFlag: op.topic.SysFlag, groupSysFlag: op.group.SysFlag}
-	if off, reset := b.offsets.BeginPull(req.Group, req.Topic, req.QueueID, req.Offset); reset {
+	if off, reset := b.offsets.BeginPull(&offsets.Pull{
+		Group: req.Group, Topic: req.Topic, QueueID: req.QueueID, Offset: req.Offset, Conn: conn, Held: held,
+	}); reset {
 		op.code, op.remark = wire.RespPullOffsetMoved, "OFFSET_RESET"
 		op.resp.NextOffset = off
 		op.resp.MinOffset = b.store.MinOffset(op.topic.Name, req.QueueID)

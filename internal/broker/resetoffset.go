@@ -8,18 +8,26 @@ import (
 )
 
 // Resetting offsets: INVOKE_BROKER_TO_RESET_OFFSET (222). Fields read: all of
-// wire.ResetOffsetRequest but isForce.
+// wire.ResetOffsetRequest.
 //
 // Answers: 0 with the new offsets; 1 malformed, offset outside of the queue; 17
 // no topic; 26 no group.
 //
-// As in Apache 5.2 and later (useServerSideResetOffset=true) nothing is pushed
-// to the members: the next pull of each queue is told (21), held pulls at
-// once, and commits until then are ignored. The pushing of 4.9 is not there.
+// As in Apache 5.2 and later nothing is pushed to the members: the next pull of
+// each queue is told (21), held pulls at once, and commits until then are
+// ignored. With useServerSideResetOffset=false it is pushed, see resetpush.go.
+//
+// Unlike Apache: without isForce a time moves no offset forwards, as in 4.9;
+// and a reset is not over before its group has it for sure, see
+// offsets.Table.BeginPull.
 
 func (b *Broker) handleResetOffset(r *remoting.Request) {
 	var req wire.ResetOffsetRequest
 	if malformed(r, req.DecodeExt(r.Frame())) {
+		return
+	}
+	if !b.cfg.ServerSideReset {
+		b.pushReset(r, &req)
 		return
 	}
 	t := b.topics.Lookup(req.Topic)
@@ -38,19 +46,26 @@ func (b *Broker) handleResetOffset(r *remoting.Request) {
 			return
 		}
 	}
-	targets := wire.OffsetTable{Offsets: map[wire.MessageQueue]int64{}}
+	answer := wire.OffsetTable{Offsets: map[wire.MessageQueue]int64{}}
+	moved := map[int32]int64{}
 	for id := from; id < to; id++ {
 		off, err := b.resetTarget(&req, id)
 		if malformed(r, err) {
 			return
 		}
-		targets.Offsets[wire.MessageQueue{Topic: t.Name, Broker: b.cfg.Name, QueueID: id}] = off
+		had, known := b.offsets.Offset([]byte(req.Group), []byte(req.Topic), id)
+		if byTime := !req.OneQueue || req.Offset == -1; byTime && known && off > had && !req.Force {
+			off = had
+		} else {
+			moved[id] = off
+		}
+		answer.Offsets[wire.MessageQueue{Topic: t.Name, Broker: b.cfg.Name, QueueID: id}] = off
 	}
-	for q, off := range targets.Offsets {
-		b.offsets.Reset([]byte(req.Group), []byte(req.Topic), q.QueueID, off)
-		b.polls.wakeQueue(q.Topic, q.QueueID, func(op *pullOp) bool { return string(op.req.Group) == req.Group })
+	for id, off := range moved {
+		b.offsets.Reset([]byte(req.Group), []byte(req.Topic), id, off)
+		b.polls.wakeQueue(t.Name, id, func(op *pullOp) bool { return string(op.req.Group) == req.Group })
 	}
-	r.Reply(wire.RespSuccess, "", nil, targets.AppendJSON(nil))
+	r.Reply(wire.RespSuccess, "", nil, answer.AppendJSON(nil))
 }
 
 // resetTarget is where a queue is to go on: an offset that was given, the

@@ -61,6 +61,27 @@ func (c *Consumer) ResetOffsets(_ context.Context, topic string, offsets map[wir
 			c.replace(q, max(off, 0))
 		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, q := range c.revoking {
+		if off, ok := offsets[q.topic.queueOf(q.key)]; ok && q.topic.wireName == topic {
+			q.resetWhileRevoked(max(off, 0))
+		}
+	}
+}
+
+// resetWhileRevoked moves the offset of a queue whose handlers run out. In order
+// its next owner waits for the lock and reads what is committed here; otherwise
+// he has been told himself, and what is done here must not undo that.
+func (q *queue) resetWhileRevoked(off int64) {
+	if !q.c.cfg.Ordered {
+		q.stale.Store(true)
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pages, q.next, q.committed, q.began = nil, off, -1, -1
+	q.told.Store(off)
 }
 
 // Offsets implements [client.Consumer].

@@ -159,6 +159,8 @@ func (q *queue) due(now time.Time, sure bool) *commit {
 	defer q.mu.Unlock()
 	off := q.lowestLocked()
 	switch {
+	case q.stale.Load():
+		return nil // it was moved
 	case q.handover:
 		return nil // the offset is still the owner's before
 	case q.c.cfg.Ordered && !q.leased():

@@ -115,8 +115,9 @@ func newTestConsumer(t *testing.T) (*Consumer, *topic, *queue) {
 		table: map[rocketmq.Queue]*queue{}, revoking: map[rocketmq.Queue]*queue{}, dialing: map[string][]*queue{},
 	}
 	c.handlers, c.cancelHandlers = context.WithCancelCause(t.Context())
-	tp := &topic{c: c, name: "T", d: newDispatcher(c, Subscription{Settings: Settings{Concurrency: 1, Batch: 1}})}
+	tp := &topic{c: c, name: "T", wireName: "T", d: newDispatcher(c, Subscription{Settings: Settings{Concurrency: 1, Batch: 1}})}
 	tp.limits.set(Settings{CacheMessages: 1000, CacheBytes: 1 << 20, Span: 2000})
+	tp.route.Store(&client.Route{Brokers: map[string]client.Broker{testQueue.Broker: {Addrs: map[int64]string{0: "master:1", 1: "replica:1"}}}})
 	q := c.newQueue(tp, testQueue, 3)
 	q.committed, q.sentTime, q.source = 3, time.Now(), client.MasterID
 	c.table[testQueue] = q
@@ -167,4 +168,99 @@ func TestOffsetMovedBackMakesANewQueue(t *testing.T) {
 	require.True(t, q.stale.Load())
 	require.EqualValues(t, 1, now.lowest())
 	require.EqualValues(t, 1, offsetIn(t, now.due(time.Now(), false)))
+}
+
+// An operator resets the offsets while a queue goes to another member, and its
+// handlers still run: what they get done does not undo that.
+func TestC44_ResetOfAQueueThatIsBeingRevoked(t *testing.T) {
+	for name, ordered := range map[string]bool{"concurrent": false, "in order": true} {
+		t.Run(name, func(t *testing.T) {
+			c, tp, q := newTestConsumer(t)
+			c.cfg.Ordered, c.epoch = ordered, time.Now()
+			q.lease.Store(int64(time.Hour))
+			ps := cache(t, q, 3, 1)
+			finishAll(q, ps[0])
+			other := c.newQueue(tp, rocketmq.Queue{Topic: "T", Broker: testQueue.Broker, ID: 9}, 7)
+			delete(c.table, testQueue)
+			c.revoking[testQueue], c.revoking[other.key] = q, other
+			other.lease.Store(int64(time.Hour))
+			early := q.due(time.Now(), false)
+			early.flag = wire.FlagOneway
+			require.NotEqual(t, int64(-1), offsetIn(t, early))
+			c.ResetOffsets(t.Context(), "other", map[wire.MessageQueue]int64{tp.queueOf(testQueue): 0})
+			require.NotNil(t, q.due(time.Now(), false))
+			c.ResetOffsets(t.Context(), "T", map[wire.MessageQueue]int64{tp.queueOf(testQueue): 0})
+			finishAll(q, ps[1:]...)
+			x := q.due(time.Now(), true)
+			if ordered {
+				require.EqualValues(t, 0, offsetIn(t, x), "its next owner reads this")
+			} else {
+				require.Nil(t, x, "its next owner has said it")
+				require.EqualValues(t, -1, offsetIn(t, early))
+			}
+			require.EqualValues(t, 7, other.due(time.Now(), false).offset)
+		})
+	}
+}
+
+// What moves the offset, and whose word counts.
+func TestMovedByWhom(t *testing.T) {
+	for name, test := range map[string]struct {
+		source  int64
+		next    int64
+		cached  int
+		again   bool // the same answer as before
+		anew    bool
+		fails   bool
+		replica bool
+	}{
+		"forwards":                       {next: 9},
+		"back":                           {next: 1, anew: true},
+		"forwards, something is cached":  {next: 9, cached: 1, anew: true},
+		"to where we are, cached":        {next: 5, cached: 1, anew: true},
+		"to where we are":                {next: 5},
+		"to where we are, a second time": {next: 5, again: true, fails: true},
+		"by a replica":                   {next: 1, source: 1, fails: true, replica: true},
+		"by an unknown id, the master's": {next: 1, source: 7, anew: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, q := newTestConsumer(t)
+			c.group.Cancel(nil) // nobody is to connect
+			q.next, q.source, q.unmoved = 5, test.source, test.again
+			if test.cached > 0 {
+				q.next = 3
+				cache(t, q, test.cached, 1)
+				q.next = 5
+			}
+			q.phase, q.pull.h.Offset = phasePulling, 5
+			q.moved(&wire.PullResponse{NextOffset: test.next, MaxOffset: 9})
+			now := c.queues()[0]
+			require.Equal(t, test.anew, now != q)
+			require.Equal(t, test.anew, q.stale.Load())
+			require.EqualValues(t, test.fails, now.lastErr != nil)
+			if test.fails {
+				require.ErrorContains(t, now.lastErr, "5")
+				require.EqualValues(t, 5, now.next)
+			} else {
+				require.EqualValues(t, test.next, now.next)
+				require.EqualValues(t, test.next, offsetIn(t, now.due(time.Now(), false)), "the broker is told at once, also backwards")
+			}
+			require.Equal(t, test.replica, now.noReplica.After(time.Now()))
+			require.EqualValues(t, client.MasterID, now.source)
+		})
+	}
+}
+
+// Without a master a replica may say that something is gone, but not that
+// something was never there.
+func TestMovedByAReplicaAlone(t *testing.T) {
+	for next, follows := range map[int64]bool{9: true, 1: false} {
+		c, tp, q := newTestConsumer(t)
+		c.group.Cancel(nil)
+		tp.route.Store(&client.Route{Brokers: map[string]client.Broker{testQueue.Broker: {Addrs: map[int64]string{1: "replica:1"}}}})
+		q.next, q.phase, q.pull.h.Offset = 5, phasePulling, 5
+		q.moved(&wire.PullResponse{NextOffset: next, MaxOffset: 9})
+		require.Equal(t, follows, q.next == next)
+		require.Equal(t, follows, q.lastErr == nil)
+	}
 }

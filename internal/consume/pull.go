@@ -25,6 +25,9 @@ const (
 	emptyAtOnce    = 50 * time.Millisecond // an empty answer sooner than this was no long poll
 	emptiesAllowed = 3
 	emptyFirst     = 100 * time.Millisecond
+	// replicaPause is how long a replica that failed is not asked again,
+	// whatever the master suggests.
+	replicaPause = 30 * time.Second
 )
 
 // pullRequest is the one pull a queue has on its way.
@@ -192,8 +195,17 @@ func (q *queue) pulled(h *wire.PullResponse, body []byte) {
 
 // answeredLocked notes what every good answer says.
 func (q *queue) answeredLocked(h *wire.PullResponse) {
-	q.lastPull, q.lastErr, q.failures = time.Now(), nil, 0
+	q.lastPull, q.lastErr, q.failures, q.unmoved = time.Now(), nil, 0, false
 	q.source, q.max = h.SuggestBrokerID, h.MaxOffset
+	if q.source != client.MasterID && q.lastPull.Before(q.noReplica) {
+		q.source = client.MasterID
+	}
+}
+
+// replicaLocked tells whether the broker that is asked now is not the one that
+// would be asked for want of a suggestion: the master, or what stands in for it.
+func (q *queue) replicaLocked() bool {
+	return q.source != client.MasterID && q.topic.address(q.key.Broker, q.source) != q.topic.master(q.key.Broker)
 }
 
 // becomeIdle goes on after an answer, on the connection's reader.
@@ -216,9 +228,9 @@ func (q *queue) pulledNothing(h *wire.PullResponse) {
 		q.mu.Unlock()
 		return
 	}
-	elsewhere := q.source != h.SuggestBrokerID
+	asked := q.source
 	q.answeredLocked(h)
-	progress := h.NextOffset > q.next || elsewhere
+	progress := h.NextOffset > q.next || q.source != asked
 	q.next = max(q.next, h.NextOffset)
 	if progress || time.Since(q.sentAt) >= emptyAtOnce {
 		q.empties = 0
@@ -244,7 +256,7 @@ func (q *queue) pulledNothing(h *wire.PullResponse) {
 }
 
 // moved takes code 21: the offset is outside the queue's range, or an operator
-// has reset it. The broker's word counts, forwards and backwards. Cached
+// has reset it. The master's word counts, forwards and backwards. Cached
 // messages are of the past then; their queue is replaced by a fresh one.
 func (q *queue) moved(h *wire.PullResponse) {
 	q.mu.Lock()
@@ -252,7 +264,14 @@ func (q *queue) moved(h *wire.PullResponse) {
 		q.mu.Unlock()
 		return
 	}
-	asked := q.pull.h.Offset
+	asked, same := q.pull.h.Offset, q.unmoved
+	outside := &rocketmq.OffsetError{Queue: q.key, Asked: asked, Min: h.MinOffset, Max: h.MaxOffset}
+	// A replica may be behind: what it lacks is not gone.
+	if q.replicaLocked() || h.NextOffset < asked && q.topic.masterOnly(q.key.Broker) == "" {
+		q.mu.Unlock()
+		q.pullFailed(outside, 0)
+		return
+	}
 	q.answeredLocked(h)
 	q.trimLocked()
 	// Within one queue the offset only grows, see tell.
@@ -261,9 +280,16 @@ func (q *queue) moved(h *wire.PullResponse) {
 		q.next = h.NextOffset
 		q.committed = -1 // say so at the next commit, also backwards
 	}
-	if h.NextOffset == asked {
+	if !anew && h.NextOffset == asked {
+		// A group that was reset while it was away is told of what it has
+		// found out by itself. Once.
+		q.unmoved = true
 		q.mu.Unlock()
-		q.pullFailed(&rocketmq.OffsetError{Queue: q.key, Asked: asked, Min: h.MinOffset, Max: h.MaxOffset}, 0)
+		if same {
+			q.pullFailed(outside, 0)
+			return
+		}
+		q.becomeIdle()
 		return
 	}
 	q.mu.Unlock()
@@ -314,8 +340,13 @@ func (q *queue) pullFailed(err error, started uint64) {
 		wait = backoffFlow
 	case errors.As(err, &be) && be.Code == rocketmq.CodeFlowControl:
 		wait = backoffFlow
-	case errors.Is(err, remoting.ErrTimeout), errors.Is(err, remoting.ErrConnection):
-		q.source = client.MasterID
+	}
+	if q.source != client.MasterID {
+		if q.replicaLocked() {
+			wait = 0 // the master has it, too
+			q.failures = 0
+		}
+		q.source, q.noReplica = client.MasterID, time.Now().Add(replicaPause)
 	}
 	broken := q.conn == nil || q.conn.Err() != nil
 	q.phase, q.lastErr = phaseWaiting, err

@@ -68,7 +68,10 @@ type queue struct {
 	source   int64 // broker id to pull from
 	failures int   // in a row, of pulls
 	empties  int   // answers in a row that came at once and brought nothing
+	unmoved  bool  // the last answer moved the offset to where it was
 	sentAt   time.Time
+
+	noReplica time.Time // until then no replica is asked
 
 	lastErr   error
 	lastPull  time.Time // last answer

@@ -30,19 +30,20 @@ type Table struct {
 	changed bool
 }
 
-// entry is one queue of one group. A pending reset hides the committed offset
-// until the group's next pull has been told.
+// entry is one queue of one group.
 type entry struct {
 	offset int64
-	pulled int64 // where the last pull began to read; 0 before the first
-	reset  int64
-	has    uint8
+	pulled int64  // where the last pull began to read; 0 before the first
+	reset  *reset // nil: none is pending
+	stored bool   // offset is one that was committed or reset
 }
 
-const (
-	hasOffset uint8 = 1 << iota
-	hasReset
-)
+// reset is one that its group does not know of for sure. Commits are ignored
+// meanwhile, because they belong to the time before.
+type reset struct {
+	target int64
+	told   any // the connection over which a pull was told last, nil before
+}
 
 // New returns an empty table.
 func New(c clock.Clock) *Table {
@@ -81,13 +82,13 @@ func (t *Table) Commit(group, topic []byte, queueID int32, offset int64) bool {
 	defer t.mu.Unlock()
 	q := t.edit(group, topic)
 	e := q[queueID]
-	if e.has&hasReset != 0 {
+	if e.reset != nil {
 		return false
 	}
-	if e.has&hasOffset != 0 && e.offset == offset {
+	if e.stored && e.offset == offset {
 		return true
 	}
-	e.offset, e.has = offset, e.has|hasOffset
+	e.offset, e.stored = offset, true
 	q[queueID] = e
 	t.changed = true
 	if t.commits++; t.commits%versionStep == 0 {
@@ -96,33 +97,45 @@ func (t *Table) Commit(group, topic []byte, queueID int32, offset int64) bool {
 	return true
 }
 
-// Offset is the committed offset of a queue, or the target of a pending reset.
+// Offset is the committed offset of a queue, or the target of a reset.
 func (t *Table) Offset(group, topic []byte, queueID int32) (int64, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.queues(group, topic)[queueID]
-	if e.has&hasReset != 0 {
-		return e.reset, true
-	}
-	return e.offset, e.has&hasOffset != 0
+	return e.offset, e.stored
+}
+
+// Pull is a pull that is about to read.
+type Pull struct {
+	Group, Topic []byte
+	QueueID      int32
+	Offset       int64
+	Conn         any  // the connection it came over; compared with others
+	Held         bool // it was held until now
 }
 
 // BeginPull notes where a group reads, for the statistics of lag. If a reset of
-// the queue is pending it ends it and returns its target: the pull tells the
-// client.
-func (t *Table) BeginPull(group, topic []byte, queueID int32, offset int64) (target int64, reset bool) {
+// the queue is pending it returns its target: the pull tells the client. It is
+// over with the next pull over the same connection, because that was sent by a
+// client that has had the answer, or with a pull from the target. An answer that
+// is lost with its connection, or belongs to a pull that its client has given
+// up, is given again.
+func (t *Table) BeginPull(p *Pull) (target int64, reset bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	q := t.edit(group, topic)
-	e := q[queueID]
-	if e.has&hasReset != 0 {
-		e.has &^= hasReset
-		q[queueID] = e
-		return e.reset, true
+	q := t.edit(p.Group, p.Topic)
+	e := q[p.QueueID]
+	if r := e.reset; r != nil {
+		if r.told == nil || p.Held || r.told != p.Conn && r.target != p.Offset {
+			r.told = p.Conn
+			return r.target, true
+		}
+		e.reset = nil
+		q[p.QueueID] = e
 	}
-	if e.pulled != offset {
-		e.pulled = offset
-		q[queueID] = e
+	if e.pulled != p.Offset {
+		e.pulled = p.Offset
+		q[p.QueueID] = e
 	}
 	return 0, false
 }
@@ -140,7 +153,7 @@ func (t *Table) Reset(group, topic []byte, queueID int32, offset int64) {
 	defer t.mu.Unlock()
 	q := t.edit(group, topic)
 	e := q[queueID]
-	e.offset, e.reset, e.has = offset, offset, hasOffset|hasReset
+	e.offset, e.stored, e.reset = offset, true, &reset{target: offset}
 	q[queueID] = e
 	t.changed = true
 }
@@ -175,7 +188,7 @@ func (t *Table) Groups(topic string) []string {
 
 func committed(queues map[int32]entry) bool {
 	for _, e := range queues {
-		if e.has&hasOffset != 0 {
+		if e.stored {
 			return true
 		}
 	}
@@ -229,7 +242,7 @@ func (t *Table) Snapshot() wire.ConsumerOffsets {
 		for topic, queues := range byTopic {
 			m := map[int32]int64{}
 			for id, e := range queues {
-				if e.has&hasOffset != 0 {
+				if e.stored {
 					m[id] = e.offset
 				}
 			}
@@ -263,7 +276,7 @@ func (t *Table) Decode(data []byte) error {
 		}
 		q := t.edit([]byte(group), []byte(topic))
 		for id, off := range offsets {
-			q[id] = entry{offset: off, has: hasOffset}
+			q[id] = entry{offset: off, stored: true}
 		}
 	}
 	t.version = s.Version

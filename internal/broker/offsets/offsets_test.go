@@ -36,30 +36,54 @@ func TestCommitGoesBothWays(t *testing.T) {
 	require.True(t, table.TakeChanged())
 }
 
-func TestResetIsToldOnceAndSwallowsCommits(t *testing.T) {
-	table := newTable()
-	table.Commit(group, topic, 1, 90)
-	_, ok := table.BeginPull(group, topic, 1, 90)
-	require.False(t, ok)
+// pull is a pull of queue 1 over a connection.
+func pull(offset int64, conn any, held bool) *offsets.Pull {
+	return &offsets.Pull{Group: group, Topic: topic, QueueID: 1, Offset: offset, Conn: conn, Held: held}
+}
 
-	table.Reset(group, topic, 1, 10)
-	require.False(t, table.Commit(group, topic, 1, 95))
-	off, _ := table.Offset(group, topic, 1)
-	require.EqualValues(t, 10, off)
-	off, ok = table.BeginPull(group, topic, 1, 90)
-	require.True(t, ok)
-	require.EqualValues(t, 10, off)
-	_, ok = table.BeginPull(group, topic, 1, 90)
-	require.False(t, ok)
-	require.True(t, table.Commit(group, topic, 1, 11))
+func TestC44_ResetIsToldUntilItIsKnown(t *testing.T) {
+	one, two := new(int), new(int) // connections
+	type step struct {
+		pull *offsets.Pull
+		told bool
+	}
+	for name, steps := range map[string][]step{
+		"the same connection pulls again":       {{pull(90, one, false), true}, {pull(90, one, false), false}},
+		"from the target":                       {{pull(90, one, false), true}, {pull(10, two, false), false}},
+		"the answer was lost":                   {{pull(90, one, false), true}, {pull(90, two, false), true}, {pull(90, one, false), true}, {pull(90, one, false), false}},
+		"two are held, nobody waits for one":    {{pull(90, one, true), true}, {pull(90, one, true), true}, {pull(10, one, false), false}},
+		"the target before anybody was told":    {{pull(10, one, false), true}, {pull(10, one, false), false}},
+		"held at the target after one was told": {{pull(90, one, false), true}, {pull(10, two, true), true}, {pull(10, two, false), false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := newTable()
+			table.Commit(group, topic, 1, 90)
+			_, ok := table.BeginPull(pull(90, one, false))
+			require.False(t, ok)
+			table.Reset(group, topic, 1, 10)
+			for i, s := range steps {
+				require.False(t, table.Commit(group, topic, 1, 95), "it belongs to the time before")
+				off, _ := table.Offset(group, topic, 1)
+				require.EqualValues(t, 10, off)
+				off, told := table.BeginPull(s.pull)
+				require.Equal(t, s.told, told, "pull %d", i)
+				if told {
+					require.EqualValues(t, 10, off)
+				}
+			}
+			require.True(t, table.Commit(group, topic, 1, 11))
+			off, _ := table.Offset(group, topic, 1)
+			require.EqualValues(t, 11, off)
+		})
+	}
 }
 
 func TestPullsAloneAreNoOffsets(t *testing.T) {
 	table := newTable()
-	table.BeginPull(group, topic, 0, 7)
-	require.EqualValues(t, 7, table.PullOffset(group, topic, 0))
-	require.Zero(t, table.PullOffset(group, []byte("other"), 0))
-	_, ok := table.Offset(group, topic, 0)
+	table.BeginPull(pull(7, nil, false))
+	require.EqualValues(t, 7, table.PullOffset(group, topic, 1))
+	require.Zero(t, table.PullOffset(group, []byte("other"), 1))
+	_, ok := table.Offset(group, topic, 1)
 	require.False(t, ok)
 	require.Empty(t, table.Topics("CG"))
 	require.Empty(t, table.Groups("T"))
