@@ -14,6 +14,9 @@ import (
 // the limit, which is the request's maxReconsumeTimes or else the group's
 // retryMaxTimes, or if a member of the group has locked a queue: a group that
 // consumes in order sends nothing here but what it has given up.
+//
+// Unlike Apache the latter is not for messages that have had no retry of several:
+// those are dead letters that an administrator sends again.
 
 // retry is the part of a send's checks that is the retry topics'.
 func (op *sendOp) retry(t *topics.Topic) bool {
@@ -30,7 +33,8 @@ func (op *sendOp) retry(t *topics.Topic) bool {
 	if op.req.MaxReconsumeTimes > 0 {
 		limit = op.req.MaxReconsumeTimes
 	}
-	if op.req.ReconsumeTimes > limit || b.locks.Locked(group) {
+	again := op.req.ReconsumeTimes == 0 && op.req.MaxReconsumeTimes > 0
+	if op.req.ReconsumeTimes > limit || b.locks.Locked(group) && !again {
 		op.msg.Topic, op.msg.QueueID = []byte(b.deadLetters(group).Name), 0
 		op.dead = true
 	}
