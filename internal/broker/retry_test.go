@@ -31,6 +31,8 @@ func TestClientSentRetries(t *testing.T) {
 		"within the request's limit":   {retryHeader(2, 2, wire.PropDelay, "3"), false, false},
 		"beyond the request's limit":   {retryHeader(3, 2, wire.PropDelay, "3"), false, true},
 		"given up by a group in order": {retryHeader(2, 2, wire.PropDelay, "3"), true, true},
+		"a dead letter, sent again":    {retryHeader(0, 16, wire.PropDelay, "3"), true, false},
+		"in order, without any retry":  {retryHeader(0, 0, wire.PropDelay, "3"), true, true},
 		"of a transaction":             {retryHeader(1, 0, wire.PropDelay, "3", wire.PropTranMsg, "true"), false, false},
 		"of a transaction, dead":       {retryHeader(17, 0, wire.PropDelay, "3", wire.PropTranMsg, "true"), false, true},
 		"of a timer":                   {retryHeader(1, 0, wire.PropDelay, "3", wire.PropTimerDelayMs, "5", wire.PropTimerOutMs, "1"), false, false},
