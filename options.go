@@ -191,7 +191,7 @@ func serverAddr(a string) (string, error) {
 
 func isHook(h Hook) bool {
 	switch h.(type) {
-	case HookConnect, HookDisconnect, HookRoute, HookSend:
+	case HookConnect, HookDisconnect, HookRoute, HookSend, HookConsume, HookRebalance, HookStuck:
 		return true
 	}
 	return false

@@ -13,6 +13,12 @@ import (
 type Health struct {
 	Group  string
 	Queues []QueueHealth // those assigned to this member, sorted
+	// Rebalanced is when the queues of all topics were divided last without a
+	// failure; zero is never. It is tried every 20 s, and when members or routes change.
+	Rebalanced time.Time
+	// RebalanceError is why a later division did not succeed: a route, members or an
+	// offset that could not be had, or the strategy. What the member has it keeps.
+	RebalanceError error
 }
 
 // QueueHealth is the state of one queue.
@@ -45,6 +51,8 @@ type QueueHealth struct {
 // Health is a snapshot of the assigned queues. It does no I/O.
 func (m *member) Health() Health {
 	h := Health{Group: m.group}
+	last, err := m.c.Balance()
+	h.Rebalanced, h.RebalanceError = last, bridge.PublicError(err)
 	for _, q := range m.c.Health() {
 		h.Queues = append(h.Queues, QueueHealth{
 			Queue: q.Queue, Committed: q.Committed, Lag: max(q.Max-q.Committed, 0), Cached: q.Cached, CachedBytes: q.CachedBytes,

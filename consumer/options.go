@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -41,6 +42,10 @@ type config struct {
 	timeout time.Duration
 	model   Model
 	ordered bool
+
+	listen     func(ctx context.Context, r Rebalance)
+	hasListen  bool
+	middleware []Middleware
 
 	store    OffsetStore // broadcasting
 	hasStore bool
@@ -178,6 +183,10 @@ func newConfig(group string, ordered bool, opts []Option) (config, error) {
 	if c.timeout < 0 {
 		c.fault("handler timeout %s is negative", c.timeout)
 	}
+	if c.hasListen && c.listen == nil {
+		c.fault("the rebalance listener is nil")
+	}
+	c.wrapHandlers()
 	c.checkModel()
 	return c, errors.Join(c.faults...)
 }

@@ -106,6 +106,7 @@ func (c *Consumer) drain(ctx context.Context) error {
 		c.settler.wait(limit)
 	}
 	c.cancelHandlers(rocketmq.ErrClosed)
+	c.part(limit, mine)
 
 	// What was done is told to the brokers even if the limit has passed: it
 	// would be handled twice otherwise.
@@ -146,6 +147,15 @@ func (c *Consumer) drain(ctx context.Context) error {
 		return abandoned
 	}
 	return errors.Join(errs...)
+}
+
+// part tells the listener of all queues that they go.
+func (c *Consumer) part(limit context.Context, qs []*queue) {
+	for _, t := range c.topics {
+		for _, kind := range []EventKind{Revoked, Lost} {
+			c.inform(limit, kind, slices.DeleteFunc(slices.Clone(qs), func(q *queue) bool { return q.topic != t || q.parting() != kind })...)
+		}
+	}
 }
 
 // awaitHandlers waits until no handler runs. If the limit comes first it ends

@@ -45,6 +45,8 @@ type Config struct {
 	HandlerTimeout time.Duration // 0: none
 	DrainTimeout   time.Duration
 	Logger         *slog.Logger
+	Hooks          Hooks
+	OnRebalance    func(ctx context.Context, e Event) // nil: nobody listens, see listen.go
 
 	RebalanceEvery, CommitEvery time.Duration // 0: 20 s, 5 s
 }
@@ -58,12 +60,13 @@ type Consumer struct {
 	head      wire.Head
 	topics    []*topic // subscriptions in order, then the retry topic unless broadcasting
 
-	inflate inflate.Inflater
-	timers  *timers
-	settler *settler
-	locks   *locker   // nil unless in order
-	local   *local    // nil unless broadcasting
-	epoch   time.Time // what queue.lease counts from
+	inflate  inflate.Inflater
+	timers   *timers
+	settler  *settler
+	listener listener
+	locks    *locker   // nil unless in order
+	local    *local    // nil unless broadcasting
+	epoch    time.Time // what queue.lease counts from
 
 	tuning sync.Mutex // taken before the others, by Tune, Pause and Resume: one at a time
 
@@ -88,6 +91,8 @@ type Consumer struct {
 	end      context.CancelCauseFunc // ends the running phase of Run
 	bounded  bool                    // a Close came with a deadline of its own
 	result   error
+	balanced time.Time // last complete rebalance
+	unsolved error     // why there was none since
 }
 
 // announceWait bounds the wait for the first heartbeat.
@@ -121,6 +126,7 @@ func New(cfg Config) (*Consumer, error) {
 	}
 	c.drainLimit, c.endDrain = context.WithCancelCause(context.Background())
 	c.settler = newSettler(c)
+	c.listener.f = cfg.OnRebalance
 	if cfg.Ordered {
 		c.locks = newLocker()
 	}

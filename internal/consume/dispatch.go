@@ -363,14 +363,19 @@ func (d *dispatcher) deliver(me *worker, h *dispatcher, from, to int) (ok bool) 
 	w := me.work
 	q, p, msgs := w.p.q, w.p, w.views[from:to:to]
 	err := errEnded
+	var began time.Time
+	if d.c.cfg.Hooks.Consume != nil {
+		began = time.Now()
+	}
 	defer func() {
 		if err == nil {
 			return
 		}
+		r := d.c.newReport(q, msgs, began)
 		if d.ordered {
-			ok = d.c.judgeOrdered(d, me, from, to, err)
+			ok = d.c.judgeOrdered(d, me, from, to, err, r)
 		} else {
-			d.c.judge(d, q, w, from, to, err)
+			d.c.judge(d, q, w, from, to, err, r)
 		}
 	}()
 	if e := d.prepare(w, from, to); e != nil {
@@ -382,6 +387,12 @@ func (d *dispatcher) deliver(me *worker, h *dispatcher, from, to int) (ok bool) 
 	}
 	for i := from; i < to; i++ {
 		q.finish(p, w.base+i)
+	}
+	if d.c.cfg.Hooks.Consume != nil {
+		r := d.c.newReport(q, msgs, began)
+		for i := range msgs {
+			r.tell(i, rocketmq.ConsumeDone, nil, 0)
+		}
 	}
 	return true
 }

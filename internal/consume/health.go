@@ -31,6 +31,14 @@ var states = [...]string{
 	phaseGone: "revoked",
 }
 
+// Balance tells when the queues were divided last without a failure, and the failure
+// since then.
+func (c *Consumer) Balance() (last time.Time, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.balanced, c.unsolved
+}
+
 // Health is a snapshot of all assigned queues, sorted.
 func (c *Consumer) Health() []QueueHealth {
 	qs := c.queues()

@@ -164,9 +164,7 @@ func (c *Consumer) gainLocal(ctx context.Context, g gains) error {
 	// one would be computed, and what came in between passed over. If it cannot be
 	// kept the member consumes all the same, and save has said so.
 	_ = c.save(ctx, fresh)
-	for _, q := range fresh {
-		c.start(q)
-	}
+	c.begin(ctx, g.t, fresh)
 	return err
 }
 

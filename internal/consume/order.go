@@ -16,7 +16,7 @@ const suspend = time.Second
 // the first that was not done are finished; that one comes first again, after a
 // pause or, once it has had all its attempts, when it is among the dead letters.
 // It is false if the queue may not go on before that.
-func (c *Consumer) judgeOrdered(d *dispatcher, me *worker, from, to int, err error) bool {
+func (c *Consumer) judgeOrdered(d *dispatcher, me *worker, from, to int, err error, r report) bool {
 	w := me.work
 	q := w.p.q
 	var pe *rocketmq.PanicError
@@ -29,15 +29,21 @@ func (c *Consumer) judgeOrdered(d *dispatcher, me *worker, from, to int, err err
 		if out = c.cfg.Judge(err, first-from, to-from); out.Kind != Done {
 			break
 		}
+		r.failed(first-from, out, false)
 		q.finish(w.p, w.base+first)
 	}
 	if first == to {
 		return true
 	}
 	w.pos.Store(int32(first))
+	if q.cut() || out.Kind == Untried {
+		for i := first; i < to; i++ {
+			r.failed(i-from, Outcome{Kind: Untried, Err: err}, false)
+		}
+	}
 	switch {
-	case q.revoked.Load() || q.ctx.Err() != nil:
-		return false // cut short by us
+	case q.cut():
+		return false
 	case out.Kind == Untried && first > from:
 		return true
 	case out.Kind == Untried:
@@ -54,9 +60,12 @@ func (c *Consumer) judgeOrdered(d *dispatcher, me *worker, from, to int, err err
 		o := c.cfg.Judge(err, i-from, to-from)
 		switch {
 		case o.Kind != Failed:
+			r.failed(i-from, Outcome{Kind: Untried}, false)
 		case dead == i && c.spent(w.views[i], o):
 			dead++
+			r.failed(i-from, o, true)
 		default:
+			r.failed(i-from, o, false)
 			w.again(i)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gorocketmq/rocketmq"
@@ -57,6 +58,9 @@ func (c *Consumer) loseLock(q *queue, why string) {
 		q.lost = true
 	}
 	q.mu.Unlock()
+	if had && !gone {
+		c.mention(Lost, q)
+	}
 	if !had || waits || gone {
 		return
 	}
@@ -120,6 +124,9 @@ func (c *Consumer) acquire(ctx context.Context, q *queue) {
 	ok, err := c.prepareLocked(ctx, q)
 	if err != nil && ctx.Err() == nil {
 		c.log.Warn("queue not begun, trying again", "queue", q.key, "err", err)
+	}
+	if ok {
+		c.inform(ctx, Assigned, q)
 	}
 	q.mu.Lock()
 	q.joining = false
@@ -210,10 +217,12 @@ func (c *Consumer) gainFrom(ctx context.Context, broker string, qs []*queue) err
 		}
 		return err
 	})
+	c.inform(ctx, Assigned, slices.DeleteFunc(slices.Clone(qs), func(q *queue) bool { return q.phase != phaseIdle })...)
 	for _, q := range qs {
 		// One whose offset could not be had is let go and gained again with the
 		// next rebalance, which is soon.
 		if q.phase == phaseLocking && q.lease.Load() != 0 || !c.start(q) {
+			c.mention(Lost, q)
 			err = errors.Join(err, c.unlock(context.WithoutCancel(ctx), broker, []*queue{q}))
 			q.cancel(rocketmq.ErrClosed)
 		}
@@ -227,7 +236,9 @@ func (c *Consumer) gainFrom(ctx context.Context, broker string, qs []*queue) err
 // offset is committed and the lock let go. Until then the lock is renewed,
 // however long it takes: another member would break the order.
 func (c *Consumer) revokeOrdered(ctx context.Context, q *queue) {
-	if c.handlerEnds(ctx, q) {
+	ended := c.handlerEnds(ctx, q)
+	c.inform(ctx, q.parting(), q)
+	if ended {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 		defer cancel()
 		if err := c.commitNow(last, []*queue{q}, true); err != nil {
@@ -267,6 +278,14 @@ func (c *Consumer) handlerEnds(ctx context.Context, q *queue) bool {
 		}
 	}
 	return true
+}
+
+// parting is how a queue that was stopped leaves us.
+func (q *queue) parting() EventKind {
+	if q.quiet() {
+		return Revoked
+	}
+	return Lost
 }
 
 // quiet tells whether no handler runs of a queue that was stopped, and of those

@@ -43,6 +43,7 @@ type queue struct {
 	told     atomic.Int64 // the highest offset in any frame that was encoded, see tell
 	running  atomic.Int32 // workers at work on the queue's messages, and failures being settled in order
 	unlocked atomic.Bool  // ordered: the lock was let go, for good
+	known    *atomic.Bool // the listener has been told that it is ours; shared with a queue that takes the place after a reset
 	lease    atomic.Int64 // ordered: until when the lock is ours, as time since Consumer.epoch; 0: it is not
 
 	mu    sync.Mutex // guards all below

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorocketmq/rocketmq"
@@ -47,7 +49,13 @@ func (c *Consumer) keepBalancing(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		next := c.cfg.RebalanceEvery
-		if err := c.rebalance(ctx); err == nil {
+		err := c.rebalance(ctx)
+		c.mu.Lock()
+		if c.unsolved = err; err == nil {
+			c.balanced = time.Now()
+		}
+		c.mu.Unlock()
+		if err == nil {
 			c.becomeReady()
 		} else if ctx.Err() == nil {
 			next = min(next, rebalanceAgain)
@@ -80,6 +88,7 @@ func (c *Consumer) rebalance(ctx context.Context) error {
 		g, err := c.rebalanceTopic(ctx, t)
 		all = append(all, g)
 		if err != nil {
+			c.rebalanced(t, nil, nil, nil, err)
 			errs = append(errs, fmt.Errorf("topic %q: %w", t.name, err))
 		}
 	}
@@ -140,12 +149,9 @@ func (c *Consumer) rebalanceTopic(ctx context.Context, t *topic) (gains, error) 
 		// an old one has not been noticed to be dead. It has one share.
 		members = slices.Compact(members)
 		alloc.SortQueues(queues)
-		mine, err = c.cfg.Strategy.Allocate(rebalance.Input{Group: c.cfg.Group, Topic: t.name, Self: self, Members: members, Queues: queues})
+		mine, err = c.allocate(rebalance.Input{Group: c.cfg.Group, Topic: t.name, Self: self, Members: members, Queues: queues})
 		if err != nil {
 			return none, err
-		}
-		if err := checkAllocation(mine, queues); err != nil {
-			return none, fmt.Errorf("strategy %s: %w", c.cfg.Strategy.Name(), err)
 		}
 	}
 	shared := slices.ContainsFunc(members, func(id string) bool { return id != self })
@@ -154,6 +160,26 @@ func (c *Consumer) rebalanceTopic(ctx context.Context, t *topic) (gains, error) 
 		return g, errUnassigned
 	}
 	return g, nil
+}
+
+// allocate asks the strategy, which may be the application's: it gets slices of its
+// own, and what it answers, or that it panics, is looked at.
+func (c *Consumer) allocate(in rebalance.Input) (mine []rocketmq.Queue, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the rebalance strategy: %w", &rocketmq.PanicError{Value: v, Stack: debug.Stack()})
+			c.log.Error("the rebalance strategy panicked", "topic", in.Topic, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+		}
+	}()
+	own := in
+	own.Members, own.Queues = slices.Clone(in.Members), slices.Clone(in.Queues)
+	if mine, err = c.cfg.Strategy.Allocate(own); err != nil {
+		return nil, fmt.Errorf("the rebalance strategy: %w", err)
+	}
+	if err := checkAllocation(mine, in.Queues); err != nil {
+		return nil, fmt.Errorf("rebalance strategy %s: %w", c.cfg.Strategy.Name(), err)
+	}
+	return mine, nil
 }
 
 // checkAllocation keeps a faulty strategy from making us read queues that do
@@ -198,7 +224,8 @@ func (c *Consumer) apply(t *topic, mine []rocketmq.Queue) (gained []rocketmq.Que
 	}
 	c.mu.Unlock()
 	if len(lost)+len(gained) > 0 {
-		c.log.Info("assignment changed", "topic", t.name, "queues", len(mine), "gained", keys(gained), "lost", keysOf(lost))
+		c.rebalanced(t, mine, gained, queueKeys(lost), nil)
+		c.log.Info("assignment changed", "topic", t.name, "queues", len(mine), "gained", keys(gained), "lost", keys(queueKeys(lost)))
 	}
 	return gained
 }
@@ -250,38 +277,68 @@ func keys(qs []rocketmq.Queue) string {
 	return b.String()
 }
 
-func keysOf(qs []*queue) string {
+func queueKeys(qs []*queue) []rocketmq.Queue {
 	out := make([]rocketmq.Queue, len(qs))
 	for i, q := range qs {
 		out[i] = q.key
 	}
-	return keys(out)
+	return out
+}
+
+// byBroker sorts queues by broker: one that is slow or away holds up no other.
+func byBroker(qs []rocketmq.Queue) (names []string, by map[string][]rocketmq.Queue) {
+	by = make(map[string][]rocketmq.Queue)
+	for _, q := range qs {
+		if by[q.Broker] == nil {
+			names = append(names, q.Broker)
+		}
+		by[q.Broker] = append(by[q.Broker], q)
+	}
+	return names, by
 }
 
 // gain loads the start offsets of new queues, several at a time, and starts
 // those whose offset is known. A queue whose offset could not be had is tried
 // again with the next rebalance.
 func (c *Consumer) gain(ctx context.Context, g gains) error {
-	var mu sync.Mutex // guards fresh
-	var fresh []*queue
-	err := parallel(ctx, g.queues, func(ctx context.Context, key rocketmq.Queue) error {
-		q, err := c.gainOne(ctx, g.t, key, g.shared)
-		if q != nil {
-			mu.Lock()
-			fresh = append(fresh, q)
-			mu.Unlock()
-		}
+	names, by := byBroker(g.queues)
+	return parallel(ctx, names, func(ctx context.Context, broker string) error {
+		var mu sync.Mutex // guards fresh
+		var fresh []*queue
+		err := parallel(ctx, by[broker], func(ctx context.Context, key rocketmq.Queue) error {
+			q, err := c.gainOne(ctx, g.t, key, g.shared)
+			if err == nil {
+				mu.Lock()
+				fresh = append(fresh, q)
+				mu.Unlock()
+			}
+			return err
+		})
+		c.begin(ctx, g.t, fresh)
 		return err
 	})
-	if len(fresh) > 0 {
-		c.group.Go(func(ctx context.Context) { c.takeOver(ctx, g.t, fresh) })
-	}
-	return err
 }
 
-// gainOne adds a queue. It returns it if it does not pull yet because somebody
-// else may just be giving it up.
-func (c *Consumer) gainOne(ctx context.Context, t *topic, key rocketmq.Queue, shared bool) (waits *queue, err error) {
+// begin starts new queues of a topic.
+func (c *Consumer) begin(ctx context.Context, t *topic, fresh []*queue) {
+	c.inform(ctx, Assigned, fresh...)
+	var wait []*queue
+	for _, q := range fresh {
+		waits := q.handover
+		if !c.start(q) {
+			c.mention(Lost, q)
+		} else if waits {
+			wait = append(wait, q)
+		}
+	}
+	if len(wait) > 0 {
+		c.group.Go(func(ctx context.Context) { c.takeOver(ctx, t, wait) })
+	}
+}
+
+// gainOne makes a queue. It is not to pull at once if somebody else may just be
+// giving it up.
+func (c *Consumer) gainOne(ctx context.Context, t *topic, key rocketmq.Queue, shared bool) (*queue, error) {
 	offset, known, err := c.startOffset(ctx, t, key)
 	if err != nil {
 		return nil, err
@@ -291,7 +348,7 @@ func (c *Consumer) gainOne(ctx context.Context, t *topic, key rocketmq.Queue, sh
 	case known:
 		q.began, q.committed, q.sentTime = offset, offset, time.Now()
 		if shared {
-			q.phase, q.handover, waits = phaseHandover, true, q
+			q.phase, q.handover = phaseHandover, true
 		}
 	default:
 		// From here on the group must not be without an offset: a member that
@@ -301,8 +358,7 @@ func (c *Consumer) gainOne(ctx context.Context, t *topic, key rocketmq.Queue, sh
 			return nil, err
 		}
 	}
-	c.start(q)
-	return waits, nil
+	return q, nil
 }
 
 // parallel calls f for all items, several at a time, and joins the errors.
@@ -340,7 +396,9 @@ func parallel[T any](ctx context.Context, items []T, f func(context.Context, T) 
 }
 
 func (c *Consumer) newQueue(t *topic, key rocketmq.Queue, offset int64) *queue {
-	q := &queue{c: c, topic: t, key: key, next: offset, began: -1, committed: -1, source: client.MasterID, idle: make(chan struct{})}
+	q := &queue{
+		c: c, topic: t, key: key, known: new(atomic.Bool), next: offset, began: -1, committed: -1, source: client.MasterID, idle: make(chan struct{}),
+	}
 	q.pull.q = q
 	q.ctx, q.cancel = context.WithCancelCause(c.handlers)
 	return q
@@ -388,6 +446,7 @@ func (c *Consumer) revoke(ctx context.Context, q *queue) {
 		}
 	}
 	q.cancel(rocketmq.ErrRevoked)
+	c.inform(ctx, q.parting(), q)
 	commit, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if err := c.commitLast(commit, q); err != nil {
@@ -404,6 +463,7 @@ func (c *Consumer) revoke(ctx context.Context, q *queue) {
 // behind.
 func (c *Consumer) replace(old *queue, next int64) {
 	q := c.newQueue(old.topic, old.key, next)
+	q.known = old.known
 	if c.cfg.Ordered {
 		q.inherit(old)
 		q.lease.Store(old.lease.Load())

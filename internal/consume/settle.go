@@ -66,7 +66,7 @@ func newFailed(d *dispatcher, w *work, i int, out Outcome) failed {
 }
 
 // judge settles a batch whose handler did not return nil.
-func (c *Consumer) judge(d *dispatcher, q *queue, w *work, from, to int, err error) {
+func (c *Consumer) judge(d *dispatcher, q *queue, w *work, from, to int, err error, r report) {
 	var pe *rocketmq.PanicError
 	if errors.As(err, &pe) {
 		c.log.Error("handler panicked", "queue", q.key, "offset", w.views[from].Offset, "messages", to-from,
@@ -75,10 +75,12 @@ func (c *Consumer) judge(d *dispatcher, q *queue, w *work, from, to int, err err
 	for i := from; i < to; i++ {
 		at := w.base + i
 		o := c.cfg.Judge(err, i-from, to-from)
+		dead := o.Kind == Failed && c.spent(w.views[i], o)
+		r.failed(i-from, o, dead)
 		switch {
 		case o.Kind == Done:
 			q.finish(w.p, at)
-		case q.revoked.Load() || q.ctx.Err() != nil:
+		case q.cut():
 			// It failed because we cut it short, or another member has the
 			// queue by now: the message comes again without our doing.
 		case o.Kind == Untried:
@@ -92,7 +94,7 @@ func (c *Consumer) judge(d *dispatcher, q *queue, w *work, from, to int, err err
 			if pe == nil {
 				c.log.Warn("message failed", "message", w.views[i], "err", o.Err)
 			}
-			if c.spent(w.views[i], o) {
+			if dead {
 				o.DelayLevel = -1
 			}
 			c.settler.add(newFailed(d, w, i, o))
