@@ -27,6 +27,7 @@ public class Ask {
         DefaultMQProducer p = new DefaultMQProducer("java_ask");
         p.setNamesrvAddr(args[0]);
         p.setVipChannelEnabled(false);
+        p.setMqClientApiTimeout(20_000); // a machine that is shared may be slow
         p.setSendMsgTimeout(10_000);
         p.start();
 

@@ -20,9 +20,33 @@ import org.apache.rocketmq.common.message.MessageExt;
  */
 public class Consume {
     public static void main(String[] args) throws Exception {
+        for (int attempt = 1; ; attempt++) {
+            DefaultMQPushConsumer consumer = consumer(args);
+            try {
+                consumer.start();
+                System.out.println("ready");
+                Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+                    consumer.shutdown();
+                    System.out.println("left");
+                    System.out.flush();
+                    Runtime.getRuntime().halt(0);
+                }));
+                return;
+            } catch (IllegalStateException e) { // a call has timed out; the client's threads live on
+                e.printStackTrace();
+                consumer.shutdown();
+                if (attempt == 5) {
+                    System.exit(1);
+                }
+            }
+        }
+    }
+
+    private static DefaultMQPushConsumer consumer(String[] args) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[1]);
         consumer.setNamesrvAddr(args[0]);
         consumer.setVipChannelEnabled(false);
+        consumer.setMqClientApiTimeout(20_000); // a machine that is shared may be slow
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setMaxReconsumeTimes(Integer.parseInt(args[4]));
         consumer.setAwaitTerminationMillisWhenShutdown(5_000);
@@ -45,14 +69,7 @@ public class Consume {
                 return failed ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
         }
-        consumer.start();
-        System.out.println("ready");
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            consumer.shutdown();
-            System.out.println("left");
-            System.out.flush();
-            Runtime.getRuntime().halt(0);
-        }));
+        return consumer;
     }
 
     /** Takes a message and says whether it failed. */

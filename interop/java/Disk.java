@@ -70,6 +70,7 @@ public class Disk {
         DefaultMQProducer p = new DefaultMQProducer("disk_producer");
         p.setNamesrvAddr(namesrv);
         p.setVipChannelEnabled(false);
+        p.setMqClientApiTimeout(20_000); // a machine that is shared may be slow
         p.setSendMsgTimeout(20_000);
         p.start();
         return p;
@@ -79,6 +80,7 @@ public class Disk {
         DefaultMQPullConsumer c = new DefaultMQPullConsumer(GROUP);
         c.setNamesrvAddr(namesrv);
         c.setVipChannelEnabled(false);
+        c.setMqClientApiTimeout(20_000); // a machine that is shared may be slow
         c.start();
         return c;
     }

@@ -26,6 +26,7 @@ public class Receive {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[1]);
         consumer.setNamesrvAddr(args[0]);
         consumer.setVipChannelEnabled(false);
+        consumer.setMqClientApiTimeout(20_000); // a machine that is shared may be slow
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         for (int i = 4; i < args.length; i++) {
             consumer.subscribe(args[i], "*");

@@ -20,10 +20,12 @@ public class Respond {
         DefaultMQProducer producer = new DefaultMQProducer(args[2] + "_producer");
         producer.setNamesrvAddr(args[0]);
         producer.setVipChannelEnabled(false);
+        producer.setMqClientApiTimeout(20_000); // a machine that is shared may be slow
         producer.start();
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(args[2]);
         consumer.setNamesrvAddr(args[0]);
         consumer.setVipChannelEnabled(false);
+        consumer.setMqClientApiTimeout(20_000); // a machine that is shared may be slow
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(args[1], "*");
         consumer.registerMessageListener(

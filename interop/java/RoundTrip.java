@@ -45,6 +45,7 @@ public class RoundTrip {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
         consumer.setNamesrvAddr(namesrv);
         consumer.setVipChannelEnabled(false);
+        consumer.setMqClientApiTimeout(20_000); // a machine that is shared may be slow
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.subscribe(topic, "a || b");
         consumer.registerMessageListener(
@@ -59,6 +60,7 @@ public class RoundTrip {
         DefaultMQProducer producer = new DefaultMQProducer(group + "_producer");
         producer.setNamesrvAddr(namesrv);
         producer.setVipChannelEnabled(false);
+        producer.setMqClientApiTimeout(20_000); // a machine that is shared may be slow
         producer.setSendMsgTimeout(10_000);
         producer.start();
         consumer.start();

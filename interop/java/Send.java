@@ -151,6 +151,7 @@ public class Send {
         p.setNamesrvAddr(namesrv);
         p.setInstanceName("send-" + name); // else they share a connection, and the first one's hook
         p.setVipChannelEnabled(false);
+        p.setMqClientApiTimeout(20_000); // a machine that is shared may be slow
         p.setSendMsgTimeout(10_000);
         p.start();
         return p;
