@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 	"sync/atomic"
-	"time"
-	"unsafe"
 
 	"github.com/gorocketmq/rocketmq"
 	"github.com/gorocketmq/rocketmq/internal/view"
@@ -35,9 +33,6 @@ type meta struct {
 	flag      int32
 }
 
-// offsetIDLen is the length of an offset message id with an IPv4 address.
-const offsetIDLen = 32
-
 // decodePage decodes the body of a pull response, which it takes over. keep is
 // the exact test of a message's tag; delta is added to each queue offset. An
 // error says what is wrong with the first message that cannot be read; the
@@ -56,7 +51,7 @@ func decodePage(q *queue, body []byte, delta int64, topicOf func(string) string,
 	d := decoder{
 		q: q, delta: delta, topicOf: topicOf, keep: keep,
 		p:   &page{q: q, views: make([]rocketmq.MessageView, 0, n), meta: make([]meta, 0, n)},
-		ids: make([]byte, 0, n*offsetIDLen),
+		ids: make([]byte, 0, n*view.OffsetIDLen),
 	}
 	var r wire.Record
 	for len(body) > 0 {
@@ -115,7 +110,7 @@ func (d *decoder) message(r *wire.Record) {
 	p.views = append(p.views, rocketmq.MessageView{})
 	v := &p.views[len(p.views)-1]
 	v.Topic = d.q.key.Topic
-	history := view.Properties(v, text(r.Properties), &d.keys)
+	history := view.Message(v, r, &d.ids, &d.keys)
 	if history.RetryTopic != "" {
 		v.Topic = d.topicOf(history.RetryTopic)
 	}
@@ -123,21 +118,8 @@ func (d *decoder) message(r *wire.Record) {
 		p.views = p.views[:len(p.views)-1]
 		return
 	}
-	at := len(d.ids)
-	d.ids = wire.AppendOffsetMsgID(d.ids, r.StoreHost, r.PhyOffset)
-	v.OffsetID = text(d.ids[at:])
-	if v.ID == "" {
-		v.ID = v.OffsetID
-	}
-	if history.Prepared {
-		v.TransactionID = v.ID
-	}
-	v.Body = r.Body
 	v.Queue = d.q.key
 	v.Offset = r.QueueOffset + d.delta
-	v.BornAt, v.StoredAt = time.UnixMilli(r.BornTime), time.UnixMilli(r.StoreTime)
-	v.BornHost, v.StoreHost = r.BornHost, r.StoreHost
-	v.Attempt = int(r.ReconsumeTimes) + 1
 	p.meta = append(p.meta, meta{logOffset: r.PhyOffset, size: r.Size, sysFlag: r.SysFlag, flag: r.Flag})
 }
 
@@ -156,10 +138,6 @@ func (d *decoder) page() *page {
 	p.left.Store(int32(n))
 	return p
 }
-
-// text is b as a string without a copy. b must not change any more: it is
-// part of a response's own copy, which lives as long as any view into it.
-func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // finish marks message i as done. It is true if that was the last one of the
 // page.
