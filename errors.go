@@ -60,6 +60,9 @@ var (
 	// handle is none or belongs to another topic or broker, or it has been
 	// delivered.
 	ErrNotRecallable = errors.New("rocketmq: message cannot be recalled")
+	// ErrHandle means that a received message can no longer be acknowledged: its
+	// time is over, or the broker does not know the handle. See [HandleError].
+	ErrHandle = errors.New("rocketmq: the handle of the message is not valid any more")
 	// ErrUnsupported means that the server does not know this request; it may
 	// be too old.
 	ErrUnsupported = errors.New("rocketmq: not supported by the server")
@@ -261,6 +264,31 @@ func (e *OffsetError) Error() string {
 // Is matches [ErrOffset].
 func (e *OffsetError) Is(target error) bool { return target == ErrOffset }
 
+// HandleError is a message that was received and can no longer be acknowledged or
+// held back. It comes again, unless it was acknowledged before.
+type HandleError struct {
+	ID       string // the message's
+	Queue    Queue
+	Offset   int64
+	Deadline time.Time // when it became visible to others, by this machine's clock
+	Cause    error     // what the broker said; nil if it was not asked because the deadline has passed
+}
+
+// Error implements error.
+func (e *HandleError) Error() string {
+	s := fmt.Sprintf("%v: message %s, offset %d of queue %s, invisible until %s", ErrHandle, e.ID, e.Offset, e.Queue, e.Deadline.Format(time.RFC3339Nano))
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
+	}
+	return s
+}
+
+// Is matches [ErrHandle].
+func (e *HandleError) Is(target error) bool { return target == ErrHandle }
+
+// Unwrap returns the cause.
+func (e *HandleError) Unwrap() error { return e.Cause }
+
 // PanicError is a panic of the application's code that was caught.
 type PanicError struct {
 	Value any
@@ -287,7 +315,7 @@ func IsRetryable(err error) bool {
 	if errors.As(err, &be) {
 		return retryableCode(be.Code) && !be.Is(ErrUnauthorized)
 	}
-	for _, no := range [...]error{ErrInvalidMessage, ErrInvalidOption, ErrClosed, ErrTopicNotFound, ErrNotRecallable} {
+	for _, no := range [...]error{ErrInvalidMessage, ErrInvalidOption, ErrClosed, ErrTopicNotFound, ErrNotRecallable, ErrHandle} {
 		if errors.Is(err, no) {
 			return false
 		}

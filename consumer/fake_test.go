@@ -41,6 +41,7 @@ type fake struct {
 	other     []int32 // codes of all other requests
 	deny      map[int32]func(r *remoting.Request) bool
 	polls     []*poll
+	arrived   func() // called for each message that is put, if set; with mu
 }
 
 type fakeTopic struct {
@@ -140,6 +141,9 @@ func (f *fake) put(topic string, queue int, body string, opts ...putOption) int6
 	tag, _ := r.Properties.Lookup(wire.PropTags)
 	t.queues[queue] = append(q, fakeMessage{off, wire.AppendRecord(nil, &r), string(tag), r.StoreTime})
 	f.answerPollsLocked()
+	if f.arrived != nil {
+		f.arrived()
+	}
 	return off
 }
 

@@ -47,6 +47,7 @@ type config struct {
 	hasListen  bool
 	middleware []Middleware
 
+	pulls    []pullTopic // SubscribeTo
 	store    OffsetStore // broadcasting
 	hasStore bool
 	attempts int // 0: not set
@@ -156,6 +157,9 @@ func newConfig(group string, ordered bool, opts []Option) (config, error) {
 	}
 	if len(c.subs) == 0 {
 		c.fault("no subscription, use consumer.Subscribe")
+	}
+	if len(c.pulls) > 0 {
+		c.fault("SubscribeTo is for consumers without handlers, use Subscribe")
 	}
 	seen := map[string]bool{}
 	for _, s := range c.subs {

@@ -15,20 +15,15 @@ import (
 // and consumed, everything is closed. to-first-message/ms is the part until
 // the message has reached the handler.
 func BenchmarkStart(b *testing.B) {
-	for _, place := range []string{"memory", "disk", "strict", "virtual"} {
+	for _, place := range []string{"memory", "disk"} {
 		b.Run(place, func(b *testing.B) {
 			var first float64
 			for b.Loop() {
 				opts := []testbroker.Option{testbroker.Topic("T", 4)}
-				switch place {
-				case "disk":
+				if place == "disk" {
 					b.StopTimer()
 					opts = append(opts, testbroker.Dir(b.TempDir()))
 					b.StartTimer()
-				case "strict":
-					opts = append(opts, testbroker.Strict())
-				case "virtual":
-					opts = append(opts, testbroker.Virtual())
 				}
 				first += oneLife(b, opts)
 			}

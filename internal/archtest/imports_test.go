@@ -10,16 +10,16 @@ import (
 // everything below it; "" is the root package alone.
 var (
 	clientSide = []string{"", "producer", "consumer", "txn", "admin", "selector", "rebalance",
-		"internal/bridge", "internal/client", "internal/send", "internal/consume", "internal/msgtrace", "internal/view"}
+		"internal/bridge", "internal/client", "internal/send", "internal/consume", "internal/pop", "internal/msgtrace", "internal/view"}
 	serverSide = []string{"internal/broker", "internal/namesrv"}
 	// Where they meet. These import neither side.
 	shared = []string{"internal/wire", "internal/remoting", "internal/filter", "internal/alloc", "internal/clock",
 		"internal/run", "internal/pool", "internal/retry", "internal/inflate", "internal/fault", "internal/vnet", "internal/leak"}
-	// Roles share machinery through internal/send and internal/consume, not
+	// Roles share machinery through internal/send, consume and pop, not
 	// through each other.
 	roles = []string{"producer", "consumer", "txn", "admin"}
 	// Internal packages above the root package. All others stay below it.
-	aboveRoot = []string{"internal/send", "internal/consume", "internal/msgtrace", "internal/view", "internal/mocks"}
+	aboveRoot = []string{"internal/send", "internal/consume", "internal/pop", "internal/msgtrace", "internal/view", "internal/mocks"}
 	// Helpers of tests, which may import package testing themselves.
 	testSupport = []string{"internal/leak", "internal/golden", "internal/mocks", "internal/archtest", "interop"}
 )
