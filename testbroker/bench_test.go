@@ -15,15 +15,20 @@ import (
 // and consumed, everything is closed. to-first-message/ms is the part until
 // the message has reached the handler.
 func BenchmarkStart(b *testing.B) {
-	for _, place := range []string{"memory", "disk"} {
+	for _, place := range []string{"memory", "disk", "strict", "virtual"} {
 		b.Run(place, func(b *testing.B) {
 			var first float64
 			for b.Loop() {
 				opts := []testbroker.Option{testbroker.Topic("T", 4)}
-				if place == "disk" {
+				switch place {
+				case "disk":
 					b.StopTimer()
 					opts = append(opts, testbroker.Dir(b.TempDir()))
 					b.StartTimer()
+				case "strict":
+					opts = append(opts, testbroker.Strict())
+				case "virtual":
+					opts = append(opts, testbroker.Virtual())
 				}
 				first += oneLife(b, opts)
 			}

@@ -25,14 +25,23 @@
 // Data is in memory unless [Dir] names a folder; either way it is in the format
 // of Apache RocketMQ, and [Cluster.Kill] and [Cluster.Restart] treat it as a
 // disk. [Cluster.Messages], [Cluster.Offset] and [Cluster.Lag] look into the
-// brokers without a client.
+// brokers without a client; [Cluster.WaitConsumed] and [Cluster.WaitIdle] wait for
+// consumers without a sleep.
+//
+// [Cluster.On] has requests fail in every way they can: refused, lost, late, cut
+// off, or done by the broker without an answer. [Cluster.Freeze], [Cluster.Crash]
+// and [Cluster.FillDisk] do the same for whole servers. [Strict] fails the test over
+// mistakes that would go unnoticed.
 //
 // With [ManualClock] the brokers' time stands still until the test moves it:
 // [Cluster.Advance] and [Cluster.AdvanceToNext] take a failing message through
 // all its retries, nearly five hours, in less than a second, and
-// [Cluster.DeadLetters] shows where it ended.
+// [Cluster.DeadLetters] shows where it ended. With [Virtual] a test can run in a
+// bubble of testing/synctest, where time passes for clients as well.
 //
 // Topics must be made with [Topic] or [Cluster.CreateTopic] unless
 // [AutoCreate] is on; RMQ_SYS_TRACE_TOPIC, for message traces, is there. Consumer
 // groups need no preparation.
+//
+// docs/TESTING.md has recipes for the tests of a service.
 package testbroker

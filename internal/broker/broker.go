@@ -29,6 +29,7 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/broker/locks"
 	"github.com/gorocketmq/rocketmq/internal/broker/offsets"
 	"github.com/gorocketmq/rocketmq/internal/broker/persist"
+	"github.com/gorocketmq/rocketmq/internal/broker/pop"
 	"github.com/gorocketmq/rocketmq/internal/broker/rounds"
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/broker/topics"
@@ -70,6 +71,7 @@ type Broker struct {
 	locks     *locks.Table
 	polls     *polls
 	delays    *delays
+	pop       *pop.Service
 	saver     *saver
 	registrar *registrar
 	stats     stats
@@ -133,6 +135,7 @@ func (b *Broker) open(ln net.Listener) error {
 	b.polls = newPolls(b.clock, pollRunners)
 	b.delays = newDelays(b.clock, b.log, cfg.Store.DelayLevels)
 	b.delays.put = b.putDelayed
+	b.pop = b.newPop()
 	b.sends.New = func() any { return &sendOp{b: b} }
 	b.pulls.New = func() any { return &pullOp{b: b} }
 
@@ -164,6 +167,7 @@ func (b *Broker) open(ln net.Listener) error {
 	}
 	b.bg.Go(b.periodic)
 	b.delays.start()
+	b.pop.Start(st)
 	b.workers = remoting.NewWorkers(workers, workerQueue)
 	b.server = remoting.NewServer(remoting.ServerConfig{TLS: cfg.TLS, TLSOnly: cfg.TLSOnly, Config: remoting.Config{
 		MaxFrame: cfg.MaxFrame, IdleTimeout: cfg.IdleTimeout, Handler: b.mux().Serve, OnClose: b.disconnected, Logger: b.log,
@@ -270,6 +274,7 @@ func (b *Broker) periodic(ctx context.Context) {
 // arrived is the store's notice of a record that can be read.
 func (b *Broker) arrived(a store.Arrival) {
 	b.polls.arrived(a)
+	b.pop.Arrived(a)
 	if string(a.Topic) == wire.TopicSchedule {
 		b.delays.arrived(a.QueueID)
 	}
@@ -328,5 +333,5 @@ func (b *Broker) Members(group string) []clients.Client {
 	return g.Members
 }
 
-// Held is how many pulls wait for messages.
-func (b *Broker) Held() int { return int(b.polls.n.Load()) }
+// Held is how many pulls and POPs wait for messages.
+func (b *Broker) Held() int { return int(b.polls.n.Load()) + b.pop.Waiting() }

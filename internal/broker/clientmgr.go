@@ -124,6 +124,7 @@ func (b *Broker) gone(ch clients.Change, removed bool) {
 // disconnected is called once when a client's connection has ended.
 func (b *Broker) disconnected(c *remoting.Conn, _ error) {
 	b.polls.drop(c)
+	b.pop.Disconnected(c)
 	for _, ch := range b.clients.RemoveConn(c) {
 		b.gone(ch, true)
 	}

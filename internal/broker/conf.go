@@ -44,6 +44,7 @@ func settings() []setting {
 		boolean("enablePropertyFilter", func(c *Config) *bool { return &c.PropertyFilter }),
 		boolean("notifyConsumerIdsChangedEnable", func(c *Config) *bool { return &c.NotifyChanges }),
 		boolean("storeReplyMessageEnable", func(c *Config) *bool { return &c.StoreReplies }),
+		boolean("enableRetryTopicV2", func(c *Config) *bool { return &c.RetryTopicV2 }),
 		boolean("slaveReadEnable", func(c *Config) *bool { return &c.SlaveRead }),
 		boolean("useServerSideResetOffset", func(c *Config) *bool { return &c.ServerSideReset }),
 		number("defaultTopicQueueNums", func(c *Config) *int32 { return &c.DefaultTopicQueues }),

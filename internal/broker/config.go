@@ -66,6 +66,7 @@ type Config struct {
 	StoreReplies       bool          // storeReplyMessageEnable: replies to requests are stored, too
 	SlaveRead          bool          // slaveReadEnable: suggest the slave to readers far behind
 	ServerSideReset    bool          // useServerSideResetOffset: pulls are told of a reset; false: the members of the group
+	RetryTopicV2       bool          // enableRetryTopicV2: POP retry topics are %RETRY%group+topic
 	IdleTimeout        time.Duration // serverChannelMaxIdleTimeSeconds
 	MaxFrame           int           // bytes; 0: 16 MiB
 

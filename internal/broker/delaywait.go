@@ -17,7 +17,8 @@ var errNoDelays = errors.New("the broker delivers no delayed messages, it is end
 
 // SettleDelays blocks until everything that was stored before the call has
 // been seen, and the delayed messages that are due now have been delivered and
-// can be consumed, or could not be stored.
+// can be consumed, or could not be stored. So it is with popped messages that
+// are visible again.
 func (b *Broker) SettleDelays(ctx context.Context) error {
 	if err := b.store.WaitDispatched(ctx); err != nil {
 		return err
@@ -25,14 +26,18 @@ func (b *Broker) SettleDelays(ctx context.Context) error {
 	if err := b.delays.settle(ctx); err != nil {
 		return err
 	}
-	return b.store.WaitDispatched(ctx)
+	return b.pop.Settle(ctx)
 }
 
-// NextDelayed is when the next delayed message is due, or when one that could
-// not be stored is tried again; false if there is none. It is right after
+// NextDelayed is when the next delayed message is due, when one that could not
+// be stored is tried again, or when a popped one becomes visible again unless it
+// is acknowledged; false if there is none. It is right after
 // [Broker.SettleDelays], and otherwise may lack what has just been sent.
 func (b *Broker) NextDelayed() (time.Time, bool) {
 	at, ok, _ := b.delays.nextDue()
+	if visible, popped, _ := b.pop.NextVisible(); popped && (!ok || visible.Before(at)) {
+		return visible, true
+	}
 	return at, ok
 }
 
@@ -45,11 +50,13 @@ func (b *Broker) Delayed() int64 {
 	return max(n, 0)
 }
 
-// AwaitDelayed blocks until there is a delayed message, due or not.
+// AwaitDelayed blocks until there is a delayed message, due or not, or a popped
+// one.
 func (b *Broker) AwaitDelayed(ctx context.Context) error {
 	for {
 		_, ok, changed := b.delays.nextDue()
-		if ok {
+		_, out, popped := b.pop.NextVisible()
+		if ok || out {
 			return nil
 		}
 		if changed == nil {
@@ -57,6 +64,7 @@ func (b *Broker) AwaitDelayed(ctx context.Context) error {
 		}
 		select {
 		case <-changed:
+		case <-popped:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

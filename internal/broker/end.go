@@ -19,9 +19,11 @@ func (b *Broker) Close(ctx context.Context) error {
 			b.log.Warn("name servers will notice the end by themselves", "err", err)
 		}
 		b.polls.close()
+		b.pop.Drain()
 		errs := []error{b.server.Close(ctx)}
 		b.workers.Close()
 		b.delays.stop()
+		b.pop.Stop()
 		b.bg.Stop()
 		b.registrar.close()
 		b.saver.all()
@@ -41,9 +43,11 @@ func (b *Broker) Kill() {
 		now, cancel := context.WithCancel(context.Background())
 		cancel()
 		b.polls.abandon()
+		b.pop.Abandon()
 		_ = b.server.Close(now)
 		b.workers.Close()
 		b.delays.stop()
+		b.pop.Stop()
 		b.bg.Stop()
 		b.registrar.close()
 		b.store.Abandon()

@@ -29,6 +29,11 @@ func (b *Broker) routes() []served {
 		{wire.ReqPullMessage, reader, b.handlePull},
 		{wire.ReqLitePullMessage, reader, b.handlePull},
 
+		{wire.ReqPopMessage, reader, b.pop.HandlePop},
+		{wire.ReqAckMessage, reader, b.pop.HandleAck},
+		{wire.ReqBatchAckMessage, reader, b.pop.HandleBatchAck},
+		{wire.ReqChangeMessageInvisibletime, reader, b.pop.HandleChange},
+
 		{wire.ReqQueryConsumerOffset, reader, b.handleQueryOffset},
 		{wire.ReqUpdateConsumerOffset, reader, b.handleUpdateOffset},
 		{wire.ReqGetAllDelayOffset, worker, b.handleDelayOffsets},

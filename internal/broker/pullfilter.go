@@ -25,6 +25,9 @@ func (f *pullFilter) MatchCode(code int64) bool {
 // MatchRecord implements store.Filter.
 func (f *pullFilter) MatchRecord(r *wire.Record) bool { return f.matchProperties(r.Properties) }
 
+// MatchProperties implements pop.Filter.
+func (f *pullFilter) MatchProperties(p wire.Properties) bool { return f.matchProperties(p) }
+
 func (f *pullFilter) matchProperties(p wire.Properties) bool {
 	return f.any || f.sql == nil || f.sql.Match(p)
 }

@@ -64,6 +64,7 @@ func (b *Broker) handleResetOffset(r *remoting.Request) {
 	for id, off := range moved {
 		b.offsets.Reset([]byte(req.Group), []byte(req.Topic), id, off)
 		b.polls.wakeQueue(t.Name, id, func(op *pullOp) bool { return string(op.req.Group) == req.Group })
+		b.pop.Reset(t.Name, req.Group, id)
 	}
 	r.Reply(wire.RespSuccess, "", nil, answer.AppendJSON(nil))
 }

@@ -194,6 +194,7 @@ func (b *Broker) DeleteTopic(ctx context.Context, name string) error {
 	}
 	b.offsets.RemoveTopic(name)
 	b.polls.wakeTopic(name)
+	b.pop.TopicDeleted(name)
 	if err := b.store.DeleteTopic(ctx, name); err != nil {
 		return fmt.Errorf("deleting the queues of topic %s: %w", name, err)
 	}

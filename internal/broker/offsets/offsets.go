@@ -140,6 +140,26 @@ func (t *Table) BeginPull(p *Pull) (target int64, reset bool) {
 	return 0, false
 }
 
+// BeginPop is the committed offset from which the broker itself is about to
+// read for a group, and notes it for the statistics of lag. A reset of the queue
+// that is pending is over with it, since nobody needs to be told. It does not
+// allocate for a queue that has an offset.
+func (t *Table) BeginPop(group, topic []byte, queueID int32) (offset int64, ok, reset bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.queues(group, topic)
+	e, ok := q[queueID]
+	if !ok || !e.stored {
+		return 0, false, false
+	}
+	reset = e.reset != nil
+	if reset || e.pulled != e.offset {
+		e.pulled, e.reset = e.offset, nil
+		q[queueID] = e
+	}
+	return e.offset, true, reset
+}
+
 // PullOffset is what [Table.BeginPull] noted last, 0 if nothing.
 func (t *Table) PullOffset(group, topic []byte, queueID int32) int64 {
 	t.mu.Lock()

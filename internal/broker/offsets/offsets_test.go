@@ -129,3 +129,24 @@ func TestCommitDoesNotAllocate(t *testing.T) {
 	n := int64(1)
 	require.Zero(t, testing.AllocsPerRun(100, func() { n++; table.Commit(group, topic, 0, n) }))
 }
+
+func TestPopEndsAReset(t *testing.T) {
+	tab := offsets.New(clock.NewManual(time.UnixMilli(1000)))
+	g, topic := []byte("G"), []byte("T")
+	_, ok, _ := tab.BeginPop(g, topic, 0)
+	require.False(t, ok)
+	require.True(t, tab.Commit(g, topic, 0, 5))
+	off, ok, reset := tab.BeginPop(g, topic, 0)
+	require.True(t, ok)
+	require.False(t, reset)
+	require.EqualValues(t, 5, off)
+	tab.Reset(g, topic, 0, 2)
+	require.False(t, tab.Commit(g, topic, 0, 6))
+	off, _, reset = tab.BeginPop(g, topic, 0)
+	require.True(t, reset)
+	require.EqualValues(t, 2, off)
+	require.EqualValues(t, 2, tab.PullOffset(g, topic, 0))
+	require.True(t, tab.Commit(g, topic, 0, 3))
+	_, _, reset = tab.BeginPop(g, topic, 0)
+	require.False(t, reset)
+}

@@ -66,7 +66,7 @@ func (b *Builtin) topics() []wire.TopicConfig {
 		topic(wire.TopicOffsetMoved, 1, rw),
 		topic(wire.TopicSchedule, 18, rw),
 		topic(wire.ReplyTopic(b.Cluster), 1, rw),
-		topic("rmq_sys_REVIVE_LOG_"+b.Cluster, 8, rw),
+		topic(wire.ReviveTopic(b.Cluster), 8, rw),
 		topic("rmq_sys_SYNC_BROKER_MEMBER_"+b.Broker, 1, wire.PermInherit),
 		topic(wire.TopicHalf, 1, rw),
 		topic(wire.TopicOpHalf, 1, rw),
