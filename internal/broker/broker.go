@@ -33,6 +33,7 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/broker/rounds"
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/broker/topics"
+	"github.com/gorocketmq/rocketmq/internal/broker/trans"
 	"github.com/gorocketmq/rocketmq/internal/clock"
 	"github.com/gorocketmq/rocketmq/internal/filter/sql92"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
@@ -72,10 +73,12 @@ type Broker struct {
 	polls     *polls
 	delays    *delays
 	pop       *pop.Service
+	trans     *trans.Service
 	saver     *saver
 	registrar *registrar
 	stats     stats
-	replies   atomic.Int32 // under way to their clients
+	replies   atomic.Int32  // under way to their clients
+	asked     atomic.Uint32 // checks of transactions, to take producers in turn
 
 	sends       sync.Pool // *sendOp
 	pulls       sync.Pool // *pullOp
@@ -136,6 +139,7 @@ func (b *Broker) open(ln net.Listener) error {
 	b.delays = newDelays(b.clock, b.log, cfg.Store.DelayLevels)
 	b.delays.put = b.putDelayed
 	b.pop = b.newPop()
+	b.trans = b.newTrans()
 	b.sends.New = func() any { return &sendOp{b: b} }
 	b.pulls.New = func() any { return &pullOp{b: b} }
 
@@ -158,6 +162,9 @@ func (b *Broker) open(ln net.Listener) error {
 		Cluster: cfg.Cluster, Broker: cfg.Name, AutoCreate: cfg.AutoCreateTopic, DefaultQueues: cfg.DefaultTopicQueues,
 		TraceTopic: cfg.TraceTopic, ClusterTopic: cfg.ClusterTopic, BrokerTopic: cfg.BrokerTopic,
 	})
+	if err := b.trans.Start(context.Background(), st); err != nil {
+		return errors.Join(err, st.Close())
+	}
 	b.bg = run.NewGroup(context.Background())
 	b.registrar = newRegistrar(b)
 	b.bg.Go(b.saver.run)
@@ -252,6 +259,7 @@ func (b *Broker) periodic(ctx context.Context) {
 		}
 		now = b.clock.Now()
 		b.stats.tick(now)
+		b.trans.Tick()
 		if now.Sub(recheck) >= recheckEvery {
 			recheck = now
 			b.polls.recheck()
@@ -275,8 +283,11 @@ func (b *Broker) periodic(ctx context.Context) {
 func (b *Broker) arrived(a store.Arrival) {
 	b.polls.arrived(a)
 	b.pop.Arrived(a)
-	if string(a.Topic) == wire.TopicSchedule {
+	switch string(a.Topic) {
+	case wire.TopicSchedule:
 		b.delays.arrived(a.QueueID)
+	case wire.TopicHalf:
+		b.trans.Arrived()
 	}
 }
 

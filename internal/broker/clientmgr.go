@@ -43,6 +43,7 @@ func (b *Broker) handleHeartbeat(r *remoting.Request) {
 	}
 	for _, group := range hb.Producers {
 		b.clients.Producer(group, c)
+		b.trans.Joined(group)
 	}
 	resp := &wire.HeartbeatResponse{V2: true, SubChanged: changed || !hb.WithoutSub}
 	if made {

@@ -67,6 +67,12 @@ func settings() []setting {
 		millis("channelExpiredTimeout", func(c *Config) *time.Duration { return &c.ClientExpiry }),
 		millis("flushConsumerOffsetInterval", func(c *Config) *time.Duration { return &c.OffsetFlushEvery }),
 		millis("flushDelayOffsetInterval", func(c *Config) *time.Duration { return &c.DelayFlushEvery }),
+		boolean("rejectTransactionMessage", func(c *Config) *bool { return &c.RejectTransactions }),
+		millis("transactionTimeOut", func(c *Config) *time.Duration { return &c.TransactionTimeout }),
+		millis("transactionCheckInterval", func(c *Config) *time.Duration { return &c.TransactionCheckEvery }),
+		number("transactionCheckMax", func(c *Config) *int32 { return &c.TransactionCheckMax }),
+		millis("transactionOpBatchInterval", func(c *Config) *time.Duration { return &c.TransactionOpEvery }),
+		number("transactionOpMsgMaxSize", func(c *Config) *int { return &c.TransactionOpBytes }),
 		millis("shortPollingTimeMills", func(c *Config) *time.Duration { return &c.ShortPolling }),
 		{"serverChannelMaxIdleTimeSeconds", func(c *Config) string { return strconv.Itoa(int(c.IdleTimeout / time.Second)) }, func(c *Config, v string) error {
 			n, err := strconv.Atoi(v)

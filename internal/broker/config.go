@@ -70,6 +70,13 @@ type Config struct {
 	IdleTimeout        time.Duration // serverChannelMaxIdleTimeSeconds
 	MaxFrame           int           // bytes; 0: 16 MiB
 
+	RejectTransactions    bool          // rejectTransactionMessage
+	TransactionTimeout    time.Duration // transactionTimeOut: how long producers are not asked
+	TransactionCheckEvery time.Duration // transactionCheckInterval: the time between two checks
+	TransactionCheckMax   int32         // transactionCheckMax: a transaction is given up after as many
+	TransactionOpEvery    time.Duration // transactionOpBatchInterval: collect op records for so long; 0: write each at once
+	TransactionOpBytes    int           // transactionOpMsgMaxSize: and up to so many bytes
+
 	// TLS, if not nil, lets clients use TLS; plain connections are served on the
 	// same port all the same, unless TLSOnly is set.
 	TLS     *tls.Config
@@ -111,6 +118,10 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.ClientExpiry, 120*time.Second)
 	def(&c.OffsetFlushEvery, 5*time.Second)
 	def(&c.DelayFlushEvery, 10*time.Second)
+	def(&c.TransactionTimeout, 6*time.Second)
+	def(&c.TransactionCheckEvery, 30*time.Second)
+	def(&c.TransactionCheckMax, 15)
+	def(&c.TransactionOpBytes, 4096)
 	def(&c.ShortPolling, time.Second)
 	def(&c.IdleTimeout, remoting.DefaultIdleTimeout)
 	c.Store = storeDefaults(c.Store)

@@ -25,6 +25,8 @@ func (b *Broker) routes() []served {
 		{wire.ReqSendReplyMessage, reader, b.handleReply},
 		{wire.ReqSendReplyMessageV2, reader, b.handleReply},
 		{wire.ReqConsumerSendMsgBack, worker, b.handleSendBack},
+		{wire.ReqEndTransaction, worker, b.handleEndTransaction},
+		{wire.ReqResumeCheckHalfMessage, worker, b.handleResumeCheck},
 		{wire.ReqRecallMessage, reader, b.handleRecall},
 		{wire.ReqPullMessage, reader, b.handlePull},
 		{wire.ReqLitePullMessage, reader, b.handlePull},

@@ -18,16 +18,18 @@ import (
 // Answers: 0; 1 malformed header, start-up gate, store failure; 13 too large,
 // a batch that is delayed, a level that is no number, or delayed to a time (not
 // served yet); 14 store not writable; 16 reserved topic,
-// drained broker with an order topic, half message (not served yet); 17 no
+// drained broker with an order topic, half message with
+// rejectTransactionMessage; 17 no
 // topic and none may be made; 26 retry topic of an unknown group; 29 bad topic
 // name or queue. All carry MSG_REGION and TRACE_ON, the first also the rest of
 // wire.SendResponse.
 //
 // Unlike Apache 5.3.3: the items of a batch keep their own UNIQ_KEY (5.3.3
 // appends the batch's to each, so the ids that its client reports are not
-// found). Timers and half messages are refused as long as nobody delivers them.
+// found). Timers are refused as long as nobody delivers them.
 //
-// What is delayed is parked (park.go), what goes to a retry topic may become a
+// A message of a transaction is stored as a half message (package trans). What
+// is delayed is parked (park.go), what goes to a retry topic may become a
 // dead letter (retry.go).
 
 // sendOp is one send under way. Ops are reused; while the store has the

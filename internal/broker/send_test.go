@@ -100,7 +100,7 @@ func TestSendRefusals(t *testing.T) {
 		"reserved, missing": {sendHeader("TRANS_CHECK_MAX_TIME_TOPIC", 0), wire.RespNoPermission, "reserved"},
 		"not made from":     {noTemplate, wire.RespTopicNotExist, "New"},
 		"queue":             {sendHeader("T", 4), wire.RespInvalidParameter, "queue 4"},
-		"half message":      {sendHeader("T", 0, "TRAN_MSG", "true"), wire.RespNoPermission, "transactional"},
+		"half of nobody":    {sendHeader("T", 0, "TRAN_MSG", "true"), wire.RespMessageIllegal, "PGROUP"},
 		"no level":          {sendHeader("T", 0, "DELAY", "soon"), wire.RespMessageIllegal, "DELAY"},
 		"timer":             {sendHeader("T", 0, "TIMER_DELAY_MS", "500"), wire.RespMessageIllegal, "TIMER_DELAY_MS"},
 		"retry of nobody":   {sendHeader("%RETRY%"+strings.Repeat("g", 121), 0), wire.RespInvalidParameter, ""},

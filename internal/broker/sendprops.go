@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"github.com/gorocketmq/rocketmq/internal/broker/trans"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
@@ -9,6 +10,7 @@ import (
 type propScan struct {
 	id     []byte // UNIQ_KEY
 	half   bool   // TRAN_MSG=true
+	group  bool   // PGROUP is there
 	level  int64  // DELAY
 	bad    bool   // DELAY is no number
 	timer  string // the property that asks for a time of delivery, "" if none
@@ -24,6 +26,8 @@ func scan(p wire.Properties) (s propScan) {
 			s.id = v
 		case wire.PropTranMsg:
 			s.half = wire.ParseBool(v)
+		case wire.PropProducerGroup:
+			s.group = len(v) > 0
 		case wire.PropWait:
 			s.noWait = !wire.ParseBool(v)
 		case wire.PropDelay:
@@ -53,11 +57,14 @@ func (op *sendOp) prepare(r *remoting.Request) bool {
 	if op.dead {
 		level = 0
 	}
+	half := s.half && !op.retried // a retried one has been committed
 	switch {
 	case op.batch && (s.half || level > 0 || timer != ""):
 		return op.fail(wire.RespMessageIllegal, "a batch cannot be transactional or delayed")
-	case s.half && !op.retried: // a retried one has been committed
-		return op.fail(wire.RespNoPermission, "the broker["+b.addr+"] does not take transactional messages yet")
+	case half && b.cfg.RejectTransactions:
+		return op.fail(wire.RespNoPermission, "the broker["+b.addr+"] takes no transactional messages (rejectTransactionMessage)")
+	case half && !s.group:
+		return op.fail(wire.RespMessageIllegal, "a transactional message needs property "+wire.PropProducerGroup+", the group that decides")
 	case s.bad:
 		return op.fail(wire.RespMessageIllegal, "property "+wire.PropDelay+" is not a number")
 	case timer != "":
@@ -84,6 +91,10 @@ func (op *sendOp) prepare(r *remoting.Request) bool {
 	case op.dead:
 		op.parked = appendDead(op.parked[:0], op.props)
 		op.msg.Properties = op.parked
+	case half: // a delay begins when it is committed
+		op.parked = trans.AppendHalf(op.parked[:0], op.props, op.tx, op.msg.Topic, op.msg.QueueID)
+		op.msg.Properties = op.parked
+		op.msg.Topic, op.msg.QueueID, op.msg.SysFlag = []byte(wire.TopicHalf), 0, op.msg.SysFlag&^wire.SysTranMask
 	case level > 0:
 		op.parked = b.park(op.parked[:0], &op.msg, level)
 	}

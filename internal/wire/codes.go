@@ -71,6 +71,7 @@ const (
 	ReqGetNameServerConfig              int32 = 319    // GET_NAMESRV_CONFIG
 	ReqSendBatchMessage                 int32 = 320    // SEND_BATCH_MESSAGE
 	ReqQueryDataVersion                 int32 = 322    // QUERY_DATA_VERSION
+	ReqResumeCheckHalfMessage           int32 = 323    // RESUME_CHECK_HALF_MESSAGE
 	ReqSendReplyMessage                 int32 = 324    // SEND_REPLY_MESSAGE
 	ReqSendReplyMessageV2               int32 = 325    // SEND_REPLY_MESSAGE_V2
 	ReqPushReplyMessageToClient         int32 = 326    // PUSH_REPLY_MESSAGE_TO_CLIENT
@@ -285,6 +286,8 @@ func RequestName(code int32) string {
 		return "QUERY_DATA_VERSION"
 	case ReqSendReplyMessage:
 		return "SEND_REPLY_MESSAGE"
+	case ReqResumeCheckHalfMessage:
+		return "RESUME_CHECK_HALF_MESSAGE"
 	case ReqSendReplyMessageV2:
 		return "SEND_REPLY_MESSAGE_V2"
 	case ReqPushReplyMessageToClient:

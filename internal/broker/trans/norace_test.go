@@ -1,0 +1,5 @@
+//go:build !race
+
+package trans
+
+const raceEnabled = false
