@@ -74,6 +74,7 @@ type Broker struct {
 	delays    *delays
 	pop       *pop.Service
 	trans     *trans.Service
+	modes     pop.Modes
 	saver     *saver
 	registrar *registrar
 	stats     stats
@@ -145,8 +146,9 @@ func (b *Broker) open(ln net.Listener) error {
 
 	b.saver = &saver{
 		files: persist.In(cfg.Store.FS, filepath.Join(cfg.Store.Dir, "config")), log: b.log,
-		topics: rounds.New(), groups: rounds.New(), offsets: rounds.New(), delays: rounds.New(),
+		topics: rounds.New(), groups: rounds.New(), offsets: rounds.New(), delays: rounds.New(), modes: rounds.New(),
 		topicTable: b.topics, groupTable: b.groups, offsetTable: b.offsets, delayTable: b.delays.progress,
+		modeTable: &b.modes, pop: b.pop,
 	}
 	sc := cfg.Store
 	sc.Clock, sc.Logger, sc.StoreHost, sc.OnArrival = b.clock, b.log, b.host, b.arrived
@@ -264,7 +266,7 @@ func (b *Broker) periodic(ctx context.Context) {
 			recheck = now
 			b.polls.recheck()
 		}
-		if now.Sub(save) >= b.cfg.OffsetFlushEvery {
+		if now.Sub(save) >= b.cfg.OffsetFlushEvery || b.saver.waits.Load() {
 			save = now
 			b.saver.offsets.Ask()
 		}

@@ -28,7 +28,7 @@ func (b *Broker) Close(ctx context.Context) error {
 		b.bg.Stop()
 		b.registrar.close()
 		b.saver.all()
-		errs = append(errs, b.store.CloseWith(b.saver.saveDelays))
+		errs = append(errs, b.store.CloseWith(b.saver.last))
 		b.endErr = errors.Join(errs...)
 		close(b.ended)
 	})

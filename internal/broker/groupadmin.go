@@ -139,7 +139,9 @@ func (b *Broker) handleConsumeStats(r *remoting.Request) {
 	online, isOnline := b.clients.Group(req.Group)
 	body := wire.ConsumeStats{Offsets: map[wire.MessageQueue]wire.OffsetWrapper{}}
 	for _, name := range names {
-		subscribed := slices.ContainsFunc(online.Subscriptions, func(s *clients.Subscription) bool { return s.Topic == name })
+		subscribed := slices.ContainsFunc(online.Subscriptions, func(s *clients.Subscription) bool {
+			return s.Topic == name || s.Topic == wire.PopNormalTopic(req.Group, name) // also what it pops again
+		})
 		if !isOnline || subscribed {
 			b.consumeStats(req.Group, name, body.Offsets)
 		}

@@ -35,6 +35,12 @@ func (b *Broker) routes() []served {
 		{wire.ReqAckMessage, reader, b.pop.HandleAck},
 		{wire.ReqBatchAckMessage, reader, b.pop.HandleBatchAck},
 		{wire.ReqChangeMessageInvisibletime, reader, b.pop.HandleChange},
+		{wire.ReqPeekMessage, worker, b.pop.HandlePeek},
+		{wire.ReqNotification, reader, b.pop.HandleNotification},
+		{wire.ReqPollingInfo, reader, b.pop.HandlePollingInfo},
+		{wire.ReqQueryAssignment, worker, b.handleQueryAssignment},
+		{wire.ReqSetMessageRequestMode, worker, b.handleSetRequestMode},
+		{wire.ReqGetAllMessageRequestMode, worker, b.handleRequestModes},
 
 		{wire.ReqQueryConsumerOffset, reader, b.handleQueryOffset},
 		{wire.ReqUpdateConsumerOffset, reader, b.handleUpdateOffset},

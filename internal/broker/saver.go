@@ -3,10 +3,12 @@ package broker
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/gorocketmq/rocketmq/internal/broker/groups"
 	"github.com/gorocketmq/rocketmq/internal/broker/offsets"
 	"github.com/gorocketmq/rocketmq/internal/broker/persist"
+	"github.com/gorocketmq/rocketmq/internal/broker/pop"
 	"github.com/gorocketmq/rocketmq/internal/broker/rounds"
 	"github.com/gorocketmq/rocketmq/internal/broker/topics"
 )
@@ -20,16 +22,25 @@ type saver struct {
 	groups  *rounds.Work
 	offsets *rounds.Work
 	delays  *rounds.Work
+	modes   *rounds.Work
 
 	topicTable  *topics.Table
 	groupTable  *groups.Table
 	offsetTable *offsets.Table
 	delayTable  *delayOffsets
+	modeTable   *pop.Modes
+	pop         *pop.Service
 	flushed     func() int64 // log position before which everything is on disk
 
 	// Tables that could not be saved are tried again with the offsets, which
 	// are looked at every few seconds. Both belong to run.
-	unsavedTopics, unsavedGroups bool
+	unsavedTopics, unsavedGroups, unsavedModes bool
+
+	// Offsets that a POP has moved count only with its checkpoint: a state of
+	// the table waits until the log is on disk up to heldEnd. Both belong to run.
+	held    []byte
+	heldEnd int64
+	waits   atomic.Bool // there is one
 }
 
 // load reads all tables.
@@ -37,7 +48,8 @@ func (s *saver) load() error {
 	for _, t := range []struct {
 		file   string
 		decode func([]byte) error
-	}{{topics.File, s.topicTable.Decode}, {groups.File, s.groupTable.Decode}, {offsets.File, s.offsetTable.Decode}} {
+	}{{topics.File, s.topicTable.Decode}, {groups.File, s.groupTable.Decode}, {offsets.File, s.offsetTable.Decode},
+		{pop.ModesFile, s.modeTable.Decode}, {pop.OrdersFile, s.pop.LoadOrders}} {
 		if _, err := persist.Load(s.files, t.file, t.decode); err != nil {
 			return err
 		}
@@ -51,6 +63,7 @@ func (s *saver) run(ctx context.Context) {
 	defer s.groups.Close()
 	defer s.offsets.Close()
 	defer s.delays.Close()
+	defer s.modes.Close()
 	for {
 		select {
 		case <-s.topics.Wake():
@@ -65,8 +78,13 @@ func (s *saver) run(ctx context.Context) {
 			if s.unsavedGroups {
 				s.groups.Ask()
 			}
+			if s.unsavedModes {
+				s.modes.Ask()
+			}
 		case <-s.delays.Wake():
 			s.round(s.delays, s.saveDelays)
+		case <-s.modes.Wake():
+			s.round(s.modes, s.saveModes)
 		case <-ctx.Done():
 			return
 		}
@@ -82,10 +100,23 @@ func (s *saver) round(w *rounds.Work, save func()) {
 func (s *saver) saveTopics() { s.unsavedTopics = !s.save(topics.File, s.topicTable.Encode()) }
 func (s *saver) saveGroups() { s.unsavedGroups = !s.save(groups.File, s.groupTable.Encode()) }
 
+func (s *saver) saveModes() { s.unsavedModes = !s.save(pop.ModesFile, s.modeTable.Encode()) }
+
 func (s *saver) saveOffsets() {
-	if s.offsetTable.TakeChanged() && !s.save(offsets.File, s.offsetTable.Encode()) {
-		s.offsetTable.NotSaved()
+	if doc := s.pop.Orders(); doc != nil && !s.save(pop.OrdersFile, doc) {
+		s.pop.OrdersNotSaved()
 	}
+	if s.held == nil && s.offsetTable.TakeChanged() {
+		s.held = s.offsetTable.Encode()
+		s.heldEnd = s.pop.WrittenTo() // after it: what the state counts was written before
+	}
+	if s.held != nil && s.heldEnd <= s.flushed() {
+		if !s.save(offsets.File, s.held) {
+			s.offsetTable.NotSaved()
+		}
+		s.held = nil
+	}
+	s.waits.Store(s.held != nil)
 }
 
 func (s *saver) saveDelays() {
@@ -102,12 +133,18 @@ func (s *saver) save(file string, doc []byte) bool {
 	return err == nil
 }
 
-// all writes everything, at the broker's end, but the progress of the delay
-// levels, which waits for the store.
+// all writes everything, at the broker's end, but what waits for the store.
 func (s *saver) all() {
 	s.saveTopics()
 	s.saveGroups()
 	s.saveOffsets()
+}
+
+// last writes that: the store has flushed everything.
+func (s *saver) last() {
+	s.saveDelays()
+	s.saveOffsets() // the state that waited
+	s.saveOffsets() // and the newest
 }
 
 // saveGroups has the group table saved soon; saveGroupsNow waits for it.

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -186,9 +187,26 @@ func (b *Broker) handleDeleteTopic(r *remoting.Request) {
 	r.Reply(wire.RespSuccess, "", nil, nil)
 }
 
-// DeleteTopic removes a topic, its queues and all groups' offsets in it. Name
-// servers go on listing it until they are told by DELETE_TOPIC_IN_NAMESRV.
+// DeleteTopic removes a topic, its queues and all groups' offsets in it, and
+// likewise the retry topics of groups that popped from it. Name servers go on
+// listing it until they are told by DELETE_TOPIC_IN_NAMESRV.
 func (b *Broker) DeleteTopic(ctx context.Context, name string) error {
+	names := []string{name}
+	for _, group := range b.offsets.Groups(name) {
+		for _, retry := range [...]string{wire.PopRetryTopic(group, name), wire.PopRetryTopicV2(group, name)} {
+			if b.topics.Lookup(retry) != nil {
+				names = append(names, retry)
+			}
+		}
+	}
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, b.deleteTopic(ctx, name))
+	}
+	return errors.Join(errs...)
+}
+
+func (b *Broker) deleteTopic(ctx context.Context, name string) error {
 	if b.topics.Delete(name) {
 		_ = b.saver.topics.Wait(ctx, b.saver.topics.Ask())
 	}

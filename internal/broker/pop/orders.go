@@ -2,6 +2,7 @@ package pop
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -208,4 +209,64 @@ func (o *orders) close() {
 	for _, i := range o.queues {
 		i.stop()
 	}
+}
+
+// Orders returns the content of [OrdersFile] if it has changed since it was last
+// asked for, nil otherwise. Queues that nobody pops from any more, or that are
+// gone, are left out and forgotten.
+func (s *Service) Orders() []byte {
+	o := s.orders
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.changed {
+		return nil
+	}
+	o.changed = false
+	now := s.now()
+	doc := wire.PopOrders{Table: map[string]map[int32]*wire.PopOrder{}}
+	for k, i := range o.queues {
+		t := s.cfg.Topics.Lookup(k.topic)
+		if t == nil || k.queue >= t.ReadQueues || s.cfg.Groups.Lookup(k.group) == nil || now-i.LastTime > keepOrders {
+			i.stop()
+			delete(o.queues, k)
+			continue
+		}
+		key := k.topic + "@" + k.group
+		if doc.Table[key] == nil {
+			doc.Table[key] = map[int32]*wire.PopOrder{}
+		}
+		doc.Table[key][k.queue] = &i.PopOrder
+	}
+	return doc.AppendJSON(nil)
+}
+
+// OrdersNotSaved takes an Orders back: what it gave is not on the disk.
+func (s *Service) OrdersNotSaved() {
+	s.orders.mu.Lock()
+	defer s.orders.mu.Unlock()
+	s.orders.changed = true
+}
+
+// LoadOrders replaces the state of ordered POPs by the content of [OrdersFile].
+// It is called before Start.
+func (s *Service) LoadOrders(doc []byte) error {
+	d, err := wire.DecodePopOrders(doc)
+	if err != nil {
+		return err
+	}
+	o := s.orders
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key, queues := range d.Table {
+		topic, group, ok := strings.Cut(key, "@")
+		if !ok {
+			continue
+		}
+		for id, i := range queues {
+			k := queueKey{topic, group, id}
+			o.queues[k] = &orderInfo{PopOrder: *i}
+			o.arm(k, o.queues[k])
+		}
+	}
+	return nil
 }
