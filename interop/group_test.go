@@ -91,7 +91,8 @@ type group struct {
 	name    string
 	sender  *sender
 	ordered bool
-	most    int // attempts of a message, 0 for the clients' default
+	pop     bool // members receive and acknowledge single messages
+	most    int  // attempts of a message, 0 for the clients' default
 
 	joined  int
 	members []*member // those in the group
@@ -157,6 +158,8 @@ func (g *group) join(who string) *member {
 		retries = strconv.Itoa(g.most - 1)
 	}
 	switch {
+	case who == us && g.pop:
+		g.oursPopping(m)
 	case who == us:
 		g.ours(m)
 	case who == officialGo:
@@ -168,6 +171,9 @@ func (g *group) join(who string) *member {
 		how, version := "concurrently", strings.TrimPrefix(who, java)
 		if g.ordered {
 			how = "orderly"
+		}
+		if g.pop {
+			how = "pop"
 		}
 		g.process(m, javaCommand(javaHome(g.t, "consume-"+version), javaClasses(g.t, version), toolFlags,
 			"Consume", g.c.namesrv, g.name, topic, how, retries))

@@ -53,6 +53,9 @@ func TestApache(t *testing.T) {
 			if with := grouped(v); len(with) > 0 && v != "5.5.0" {
 				t.Run("groups", func(t *testing.T) { groups(t, c, with) })
 			}
+			if v == popVersion {
+				t.Run("pop", func(t *testing.T) { pops(t, v, c) })
+			}
 		})
 	}
 }

@@ -10,7 +10,8 @@ import org.apache.rocketmq.common.message.MessageExt;
 
 /**
  * A member of a group until it is told to end: {@code java Consume NAMESRV GROUP TOPIC HOW RETRIES}.
- * HOW is {@code concurrently} or {@code orderly}, RETRIES the client's maximum, -1 for its default.
+ * HOW is {@code concurrently}, {@code orderly} or {@code pop} (which the broker must have
+ * been told, too), RETRIES the client's maximum, -1 for its default.
  *
  * <p>Messages say what is to become of them. {@code work} is how many milliseconds the handler takes,
  * {@code fail} how many attempts fail, {@code level} the delay level of the next one, and those with
@@ -50,6 +51,10 @@ public class Consume {
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         consumer.setMaxReconsumeTimes(Integer.parseInt(args[4]));
         consumer.setAwaitTerminationMillisWhenShutdown(5_000);
+        if (args[3].equals("pop")) {
+            // Not known to 4.9: the broker says who consumes what, and how.
+            consumer.getClass().getMethod("setClientRebalance", boolean.class).invoke(consumer, false);
+        }
         consumer.subscribe(args[2], "*");
         if (args[3].equals("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (msgs, context) -> {
