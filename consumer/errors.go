@@ -5,7 +5,12 @@ import (
 	"strings"
 
 	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/consume"
 )
+
+// ErrHandlerTimeout is the cause with which a handler's context ends at the limit
+// of [WithHandlerTimeout]. It matches context.DeadlineExceeded.
+var ErrHandlerTimeout = consume.ErrHandlerTimeout
 
 // DrainError says what a closing consumer had to leave behind when its limit
 // came. The messages are not lost: they are handled again by whichever member

@@ -31,7 +31,7 @@ type QueueHealth struct {
 	InFlight    int // of these, begun by a handler or waiting for a retry
 	// State is what pulling does: "pulling", "cache full" (handlers are slower
 	// than the broker), "taking over" (gives another member a moment to commit),
-	// "connecting", "backing off" (see LastError), "revoked". In order also
+	// "connecting", "backing off" (see LastError), "paused", "revoked". In order also
 	// "waiting for lock" (another member has it still), "lock lost" (another member
 	// has it, or it could not be renewed), "waiting for handler" (one that began
 	// before the lock was lost, or the offset was moved, has not returned) and
@@ -46,6 +46,10 @@ type QueueHealth struct {
 	SuspendedUntil time.Time
 	LastPull       time.Time // last good answer of the broker
 	LastError      error     // failure since then, nil if there was none
+	// Stuck is why the queue has not gone on since StuckSince, empty if it is not
+	// stuck. See [WithStuckAfter].
+	Stuck      rocketmq.StuckReason
+	StuckSince time.Time
 }
 
 // Health is a snapshot of the assigned queues. It does no I/O.
@@ -57,6 +61,7 @@ func (m *member) Health() Health {
 		h.Queues = append(h.Queues, QueueHealth{
 			Queue: q.Queue, Committed: q.Committed, Lag: max(q.Max-q.Committed, 0), Cached: q.Cached, CachedBytes: q.CachedBytes,
 			InFlight: q.Begun, BusySince: q.Busy, SuspendedUntil: q.Until, State: q.State, LastPull: q.LastPull, LastError: bridge.PublicError(q.LastError),
+			Stuck: q.Stuck, StuckSince: q.StuckSince,
 		})
 	}
 	return h
@@ -71,6 +76,9 @@ func (q QueueHealth) String() string {
 	}
 	if !q.BusySince.IsZero() {
 		fmt.Fprintf(&b, ", handler busy since %s", q.BusySince.Format(time.RFC3339Nano))
+	}
+	if q.Stuck != "" {
+		fmt.Fprintf(&b, ", stuck since %s: %s", q.StuckSince.Format(time.RFC3339Nano), q.Stuck)
 	}
 	fmt.Fprintf(&b, ", lag %d, cached %d, in flight %d", q.Lag, q.Cached, q.InFlight)
 	if q.LastError != nil {

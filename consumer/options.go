@@ -22,6 +22,7 @@ const (
 	DefaultCacheBytes    = 100 << 20 // per queue
 	DefaultSpan          = 2000      // per queue
 	DefaultDrainTimeout  = 30 * time.Second
+	DefaultStuckAfter    = 45 * time.Second
 
 	maxConcurrency = 1 << 16
 	maxBatch       = 1024
@@ -43,6 +44,8 @@ type config struct {
 	model   Model
 	ordered bool
 
+	stuckAfter time.Duration
+	onStuck    func(s Stuck)
 	listen     func(ctx context.Context, r Rebalance)
 	hasListen  bool
 	middleware []Middleware
@@ -138,13 +141,19 @@ func WithDrainTimeout(d time.Duration) Option { return func(c *config) { c.drain
 // has no limit by default, as in Java's client.
 func WithMaxAttempts(n int) Option { return func(c *config) { c.attempts, c.hasMax = n, true } }
 
-// WithHandlerTimeout ends the context of each handler call after d. The default
-// is no limit. A handler that ignores its context goes on and keeps its place.
+// WithHandlerTimeout ends the context of each handler call after d, with
+// [ErrHandlerTimeout] as the cause; the default is no limit. What the handler
+// returns then counts as always. If it has not returned a second later its messages have failed
+// and are retried as after any error: the offset passes them, the queue goes on,
+// and what it returns counts no more. The call keeps its place among
+// [Concurrency], as nothing can end it, so that such handlers in the end stop a subscription, which
+// [WithStuckAfter] reports. Of an [Ordered] consumer nothing is retried, since that would be a
+// second call for one queue: it waits for the handler. (Java's consumeTimeout, 15 min by default, is similar.)
 func WithHandlerTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
 
 // newConfig applies the options and reports all that is wrong with them.
 func newConfig(group string, ordered bool, opts []Option) (config, error) {
-	c := config{start: rocketmq.Latest(), strat: rebalance.Averagely(), drain: DefaultDrainTimeout, ordered: ordered}
+	c := config{start: rocketmq.Latest(), strat: rebalance.Averagely(), drain: DefaultDrainTimeout, stuckAfter: DefaultStuckAfter, ordered: ordered}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)
@@ -186,6 +195,9 @@ func newConfig(group string, ordered bool, opts []Option) (config, error) {
 	}
 	if c.timeout < 0 {
 		c.fault("handler timeout %s is negative", c.timeout)
+	}
+	if c.stuckAfter <= 0 {
+		c.fault("time after which a queue is stuck, %s, must be positive", c.stuckAfter)
 	}
 	if c.hasListen && c.listen == nil {
 		c.fault("the rebalance listener is nil")

@@ -48,7 +48,7 @@ func newMember(c *rocketmq.Client, group string, ordered bool, opts []Option) (*
 	}
 	h := bridge.Of(c)
 	inner, err := consume.New(consume.Config{
-		Hooks: hooksOf(h.Hooks), OnRebalance: cfg.listener(),
+		Hooks: hooksOf(h.Hooks), OnRebalance: cfg.listener(), StuckAfter: cfg.stuckAfter, OnStuck: cfg.stuck(),
 		Runtime: h.Runtime, Group: group, Subscriptions: cfg.subscriptions(), Start: cfg.start, Strategy: cfg.strat, Ordered: ordered,
 		Judge: judge, MaxAttempts: cfg.attempts, HandlerTimeout: cfg.timeout, DrainTimeout: cfg.drain, Offsets: cfg.store, Logger: h.Logger,
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gorocketmq/rocketmq"
+	"github.com/gorocketmq/rocketmq/internal/bridge"
 	"github.com/gorocketmq/rocketmq/internal/consume"
 )
 
@@ -70,6 +71,15 @@ func (c *config) listener() func(ctx context.Context, e consume.Event) {
 	}
 }
 
+// publicRebalance gives a hook the public errors.
+type publicRebalance struct{ rocketmq.HookRebalance }
+
+// OnRebalance implements [rocketmq.HookRebalance].
+func (h publicRebalance) OnRebalance(r rocketmq.RebalanceInfo) {
+	r.Err = bridge.PublicError(r.Err)
+	h.HookRebalance.OnRebalance(r)
+}
+
 // hooksOf sorts a client's hooks.
 func hooksOf(all []any) (h consume.Hooks) {
 	for _, x := range all {
@@ -77,10 +87,10 @@ func hooksOf(all []any) (h consume.Hooks) {
 			h.Consume = append(h.Consume, x)
 		}
 		if x, ok := x.(rocketmq.HookRebalance); ok {
-			h.Rebalance = append(h.Rebalance, x)
+			h.Rebalance = append(h.Rebalance, publicRebalance{x})
 		}
 		if x, ok := x.(rocketmq.HookStuck); ok {
-			h.Stuck = append(h.Stuck, x)
+			h.Stuck = append(h.Stuck, publicStuck{x})
 		}
 	}
 	return h

@@ -44,6 +44,8 @@ type Config struct {
 	MaxAttempts    int           // 0: the group's limit at the broker; in order no limit
 	HandlerTimeout time.Duration // 0: none
 	DrainTimeout   time.Duration
+	StuckAfter     time.Duration
+	OnStuck        func(s rocketmq.StuckInfo) // may be nil
 	Logger         *slog.Logger
 	Hooks          Hooks
 	OnRebalance    func(ctx context.Context, e Event) // nil: nobody listens, see listen.go
@@ -244,6 +246,7 @@ func (c *Consumer) open(ctx context.Context) error {
 	c.group.Go(c.settler.run)
 	c.group.Go(c.keepCommitting)
 	c.group.Go(c.keepBeating)
+	c.group.Go(c.keepWatching)
 	if c.cfg.Ordered {
 		c.group.Go(c.keepLocks)
 	}

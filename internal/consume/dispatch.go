@@ -324,8 +324,9 @@ func (d *dispatcher) drain(me *worker) {
 	w := me.work
 	q := w.p.q
 	h := w.handler(d)
+	stats := &q.topic.stats
 	defer q.leave()
-	defer me.idle()
+	defer me.idle(stats)
 	for n := 1; !q.gone.Load(); n++ {
 		if d.ordered && !q.leased() {
 			d.c.loseLock(q, "not renewed in time")
@@ -347,7 +348,7 @@ func (d *dispatcher) drain(me *worker) {
 		if from >= to {
 			return
 		}
-		me.tick()
+		me.tick(stats)
 		if !d.deliver(me, h, from, to) {
 			return
 		}
@@ -363,12 +364,13 @@ func (d *dispatcher) deliver(me *worker, h *dispatcher, from, to int) (ok bool) 
 	w := me.work
 	q, p, msgs := w.p.q, w.p, w.views[from:to:to]
 	err := errEnded
+	limited := d.c.cfg.HandlerTimeout > 0
 	var began time.Time
 	if d.c.cfg.Hooks.Consume != nil {
 		began = time.Now()
 	}
 	defer func() {
-		if err == nil {
+		if err == nil || limited && !me.endCall() {
 			return
 		}
 		r := d.c.newReport(q, msgs, began)
@@ -382,9 +384,16 @@ func (d *dispatcher) deliver(me *worker, h *dispatcher, from, to int) (ok bool) 
 		err = e
 		return true
 	}
+	if limited {
+		me.beginCall(from, to)
+	}
 	if err = h.call(q, msgs); err != nil {
 		return true
 	}
+	if limited && !me.endCall() {
+		return true
+	}
+	me.ok += to - from
 	for i := from; i < to; i++ {
 		q.finish(p, w.base+i)
 	}
@@ -422,7 +431,7 @@ func (d *dispatcher) call(q *queue, msgs []*rocketmq.MessageView) (err error) {
 	ctx := q.ctx
 	if t := d.c.cfg.HandlerTimeout; t > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, t, errHandlerTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, t, ErrHandlerTimeout)
 		defer cancel()
 	}
 	defer func() {

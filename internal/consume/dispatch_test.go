@@ -107,27 +107,32 @@ func TestOrderedLaneHasOneWorker(t *testing.T) {
 // are quick.
 func TestTick(t *testing.T) {
 	w := &worker{}
-	w.tick()
+	var s stats
+	w.tick(&s)
 	began := w.since.Load()
 	require.NotZero(t, began)
 	for range callsPerTick - 1 {
-		w.tick()
+		w.tick(&s)
 		require.Equal(t, began, w.since.Load())
 	}
 	w.since.Store(time.Now().Add(-time.Minute).UnixNano())
-	w.tick()
+	w.tick(&s)
 	require.True(t, w.slow)
 	for range 3 {
 		before := time.Now().UnixNano()
 		w.since.Store(before - int64(time.Second))
-		w.tick()
+		w.tick(&s)
 		require.GreaterOrEqual(t, w.since.Load(), before, "each call")
 	}
 	w.since.Store(time.Now().UnixNano())
-	w.tick()
+	w.tick(&s)
 	require.False(t, w.slow)
-	w.idle()
+	w.ok = 30
+	w.idle(&s)
 	require.Zero(t, w.since.Load())
+	require.EqualValues(t, callsPerTick+5, s.calls.Load(), "all of them")
+	require.EqualValues(t, 30, s.ok.Load())
+	require.InDelta(t, float64(63*time.Second), float64(s.callTime.Load()), 1e9)
 }
 
 func TestLockerTimes(t *testing.T) {

@@ -36,10 +36,10 @@
 //
 // # Goroutines
 //
-// A consumer has five of its own: the rebalance loop, the commit loop, the
-// timers, the settler, which sends failed messages back, and one for
-// heartbeats out of turn. In order a sixth keeps the locks. Short-lived ones
-// dial, load offsets, ask for locks, take queues over and revoke. All belong to one run.Group; the workers' are the pool's.
+// A consumer has six of its own: the rebalance loop, the commit loop, the
+// timers, the settler, which sends failed messages back, the watchdog, and one for
+// heartbeats out of turn. In order a seventh keeps the locks. Short-lived ones
+// dial, load offsets, ask for locks, take queues over, revoke, and tell the application. All belong to one run.Group; the workers' are the pool's.
 //
 // # Locks
 //

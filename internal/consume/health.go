@@ -17,11 +17,13 @@ type QueueHealth struct {
 	CachedBytes int64
 	Begun       int // of these, handed to handlers
 	State       string
-	Busy        time.Time // when the oldest call of a handler began that has not returned; zero: there is none
-	Suspended   bool      // in order: after a failure
-	Until       time.Time // of the suspension; zero: until a dead letter is stored
-	LastPull    time.Time // last good answer of the broker
-	LastError   error     // since then
+	Busy        time.Time            // when the oldest call of a handler began that has not returned; zero: there is none
+	Suspended   bool                 // in order: after a failure
+	Until       time.Time            // of the suspension; zero: until a dead letter is stored
+	LastPull    time.Time            // last good answer of the broker
+	LastError   error                // since then
+	Stuck       rocketmq.StuckReason // "": it is not
+	StuckSince  time.Time            // see watch.go
 }
 
 // states name the phases for people.
@@ -60,6 +62,9 @@ func (q *queue) health() QueueHealth {
 		Cached: int(q.count.Load()), CachedBytes: q.bytes.Load(), Begun: begun,
 		Busy: st.busy, Suspended: st.suspended, Until: st.until,
 		State: states[q.phase], LastPull: q.lastPull, LastError: q.lastErr,
+	}
+	if q.watched.reason != "" {
+		h.Stuck, h.StuckSince = q.watched.reason, q.watched.since
 	}
 	switch {
 	case q.phase == phaseLocking && q.leased():

@@ -30,6 +30,7 @@ func (c *Consumer) judgeOrdered(d *dispatcher, me *worker, from, to int, err err
 			break
 		}
 		r.failed(first-from, out, false)
+		q.topic.stats.judged(out)
 		q.finish(w.p, w.base+first)
 	}
 	if first == to {
@@ -58,6 +59,9 @@ func (c *Consumer) judgeOrdered(d *dispatcher, me *worker, from, to int, err err
 	dead := first
 	for i := first; i < to; i++ {
 		o := c.cfg.Judge(err, i-from, to-from)
+		if o.Kind == Failed {
+			q.topic.stats.judged(o)
+		}
 		switch {
 		case o.Kind != Failed:
 			r.failed(i-from, Outcome{Kind: Untried}, false)

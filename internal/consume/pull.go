@@ -179,6 +179,8 @@ func (q *queue) pulled(h *wire.PullResponse, body []byte) {
 	q.next = max(q.next, next)
 	if n > 0 {
 		q.pages = append(q.pages, p)
+		q.taken += int64(n)
+		q.topic.stats.gotPage(n, time.Since(q.sentAt))
 		q.count.Add(int64(n))
 		q.bytes.Add(size)
 	}

@@ -74,6 +74,10 @@ type queue struct {
 
 	noReplica time.Time // until then no replica is asked
 
+	taken   int64     // messages that came into the cache
+	doneAt  time.Time // when the last page was finished
+	watched watched
+
 	lastErr   error
 	lastPull  time.Time // last answer
 	max       int64     // the broker's maximum at the last answer
@@ -141,6 +145,7 @@ func (q *queue) finish(p *page, i int) {
 		q.mu.Lock()
 		// A finished page behind an unfinished one must not keep its bodies.
 		p.views, p.ptrs, p.meta = nil, nil, nil
+		q.doneAt = time.Now()
 		q.trimLocked()
 		empty := len(q.pages) == 0
 		q.mu.Unlock()

@@ -20,11 +20,11 @@ const (
 	settleTimeout = 3 * time.Second
 )
 
-var (
-	// errEnded stands for a handler that calls runtime.Goexit.
-	errEnded          = error(&rocketmq.PanicError{Value: "the handler ended its goroutine"})
-	errHandlerTimeout = fmt.Errorf("handler timeout: %w", context.DeadlineExceeded)
-)
+// errEnded stands for a handler that calls runtime.Goexit.
+var errEnded = error(&rocketmq.PanicError{Value: "the handler ended its goroutine"})
+
+// ErrHandlerTimeout ends a handler's context after Config.HandlerTimeout.
+var ErrHandlerTimeout = fmt.Errorf("handler timeout: %w", context.DeadlineExceeded)
 
 // Kind is what is to become of a message after its handler returned.
 type Kind uint8
@@ -77,6 +77,7 @@ func (c *Consumer) judge(d *dispatcher, q *queue, w *work, from, to int, err err
 		o := c.cfg.Judge(err, i-from, to-from)
 		dead := o.Kind == Failed && c.spent(w.views[i], o)
 		r.failed(i-from, o, dead)
+		q.topic.stats.judged(o)
 		switch {
 		case o.Kind == Done:
 			q.finish(w.p, at)

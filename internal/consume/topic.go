@@ -28,6 +28,7 @@ type topic struct {
 	limits    limits
 	retry     bool
 	paused    atomic.Bool // see tune.go
+	stats     stats
 	d         *dispatcher // nil for the retry topic
 
 	route   atomic.Pointer[client.Route] // as last seen by the rebalance loop

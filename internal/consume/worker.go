@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,6 +15,46 @@ type worker struct {
 	since atomic.Int64 // when the call it is at began, ns since 1970; 0: none. See tick.
 	calls int          // since then
 	slow  bool         // calls take long enough to have each one's time taken
+	ok    int          // messages done since the statistics were told, see stats.go
+
+	mu   sync.Mutex // guards call
+	call call       // kept only if handlers have a time limit
+}
+
+// call is what a handler is at.
+type call struct {
+	w        *work
+	from, to int
+	began    time.Time
+	runs     bool
+	givenUp  bool // its messages have failed without it
+}
+
+// beginCall notes that a handler is called which has a time limit.
+func (w *worker) beginCall(from, to int) {
+	w.mu.Lock()
+	w.call = call{w: w.work, from: from, to: to, began: time.Now(), runs: true}
+	w.mu.Unlock()
+}
+
+// endCall notes that it has returned. It is false if it was given up before.
+func (w *worker) endCall() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ok := !w.call.givenUp
+	w.call = call{}
+	return ok
+}
+
+// giveUp gives up the call that a worker is at if it began before a time.
+func (w *worker) giveUp(before time.Time) (call, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.call.runs || w.call.began.After(before) {
+		return call{}, false
+	}
+	w.call.runs, w.call.givenUp = false, true
+	return w.call, true
 }
 
 // A clock read costs as much as the rest of a quick call. So the time is taken
@@ -26,21 +67,26 @@ const (
 )
 
 // tick notes that a call begins.
-func (w *worker) tick() {
+func (w *worker) tick(s *stats) {
 	if w.calls++; !w.slow && w.calls < callsPerTick && w.since.Load() != 0 {
 		return
 	}
 	now := time.Now().UnixNano()
 	if last := w.since.Swap(now); last != 0 {
-		w.slow = time.Duration(now-last) > slowCall*time.Duration(w.calls)
+		took := time.Duration(now - last)
+		w.slow = took > slowCall*time.Duration(w.calls)
+		s.handled(w.calls, took, w.ok)
+		w.ok = 0
 	}
 	w.calls = 0
 }
 
 // idle notes that the worker is not at a call.
-func (w *worker) idle() {
-	w.since.Store(0)
-	w.calls = 0
+func (w *worker) idle(s *stats) {
+	if last := w.since.Swap(0); last != 0 {
+		s.handled(w.calls+1, time.Duration(time.Now().UnixNano()-last), w.ok)
+	}
+	w.calls, w.ok = 0, 0
 }
 
 // standing is what a dispatcher is doing with a queue.
