@@ -131,7 +131,7 @@ func TestInvalidOptions(t *testing.T) {
 		`Topic("T", 0)`:          testbroker.Topic("T", 0),
 		"SegmentSize(1)":         testbroker.SegmentSize(1),
 		"Logger(nil)":            testbroker.Logger(nil),
-		"SegmentSize(2147483648": testbroker.SegmentSize(2 << 30),
+		"SegmentSize(1073741825": testbroker.SegmentSize(1<<30 + 1),
 	} {
 		_, err := testbroker.Start(t.Context(), testbroker.Brokers(99), o)
 		require.ErrorIs(t, err, testbroker.ErrInvalidOption)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -96,12 +97,36 @@ func TestFreezeBroker(t *testing.T) {
 }
 
 func TestFreezeNameServer(t *testing.T) {
-	c := testbroker.New(t, testbroker.Topic("T", 1), testbroker.NameServers(2))
-	c.Freeze("namesrv-0")
-	p := newProducer(t, c)
-	send(t, p, "T", "m", 1) // C03: the other one is asked
-	c.RestartNameServer(0)
-	require.Equal(t, []int32{0, 0}, routeCodes(t, c, "T"))
+	synctest.Test(t, func(t *testing.T) {
+		c := testbroker.New(t, testbroker.Virtual(), testbroker.Topic("T", 1), testbroker.NameServers(2))
+		c.Freeze("namesrv-0")
+		p := newProducer(t, c)
+		send(t, p, "T", "m", 1) // C03: the other one is asked
+		c.KillNameServer(1)
+		c.RestartNameServer(0)
+		send(t, newProducer(t, c), "T", "m", 1)
+	})
+}
+
+// TestC14_FrozenBroker: the first broker hangs, the message goes by way of the
+// other one within its deadline, and later ones do so at once.
+func TestC14_FrozenBroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := testbroker.New(t, testbroker.Virtual(), testbroker.Topic("T", 1), testbroker.Brokers(2))
+		p := newProducer(t, c, producer.WithTimeout(3*time.Second, 1500*time.Millisecond), producer.WithRetries(2))
+		send(t, p, "T", "before", 2)
+		c.Freeze("broker-a")
+		for i := range 6 {
+			began := time.Now()
+			res, err := one(t, p, "T")
+			require.NoError(t, err)
+			require.Equal(t, "broker-b", res.Queue.Broker)
+			require.Less(t, time.Since(began), 2*time.Second)
+			if i >= 2 {
+				require.Less(t, time.Since(began), 100*time.Millisecond, "it is avoided")
+			}
+		}
+	})
 }
 
 func TestFreezeIsChecked(t *testing.T) {

@@ -70,7 +70,7 @@ func (r *Rule) Server(name string) *Rule { r.server = name; return r.say("Server
 
 // Where restricts the rule to requests for which f is true. f is called on the
 // servers' goroutines, for one request at a time per connection, and must not
-// block.
+// block nor end the test (FailNow).
 func (r *Rule) Where(f func(*Call) bool) *Rule {
 	r.filter = f
 	r.text += ".Where(...)"
@@ -143,7 +143,7 @@ func (r *Rule) Disconnect() *Handle {
 
 // Corrupt replaces the bytes of requests, or of their answers, by what f makes
 // of them: a whole frame with its length, which f may change in place. f is
-// called on the servers' goroutines and must not block.
+// called on the servers' goroutines and must not block nor end the test (FailNow).
 func (r *Rule) Corrupt(f func(frame []byte) []byte) *Handle {
 	return r.add("Corrupt", func(_ *Handle, _ *tapConn, _ int, frame []byte, _ *wire.Frame) []byte { return f(frame) })
 }
@@ -164,8 +164,8 @@ func (r *Rule) Hold() *Handle {
 
 // Observe calls f for each request, which goes its way, also to further rules.
 // f is called on the servers' goroutines, for one request at a time per
-// connection, and must not block. With [Rule.AfterApply] it is called when the
-// answer is on its way.
+// connection, and must not block nor end the test (FailNow). With
+// [Rule.AfterApply] it is called when the answer is on its way.
 func (r *Rule) Observe(f func(*Call)) *Handle {
 	h := r.handle("Observe", nil)
 	h.observe = f

@@ -3,6 +3,7 @@ package testbroker_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,6 +28,10 @@ func strictly(t *testing.T, f func(tb testbroker.TB, c *testbroker.Cluster), opt
 }
 
 func TestStrictIsContent(t *testing.T) {
+	synctest.Test(t, testStrictIsContent)
+}
+
+func testStrictIsContent(t *testing.T) {
 	require.Empty(t, strictly(t, func(tb testbroker.TB, c *testbroker.Cluster) {
 		got := newBodies()
 		stopA := consume(t, c.Client(tb, rocketmq.WithInstanceName("a")), "G", "T", got)
@@ -41,7 +46,7 @@ func TestStrictIsContent(t *testing.T) {
 		stopB()
 		stopA()
 		require.NoError(t, p.Close(t.Context()))
-	}))
+	}, testbroker.Virtual()))
 }
 
 func TestStrictMissingTopic(t *testing.T) {
@@ -80,16 +85,20 @@ func TestStrictRolesThatAreNotClosed(t *testing.T) {
 }
 
 func TestStrictLeakedClient(t *testing.T) {
+	synctest.Test(t, testStrictLeakedClient)
+}
+
+func testStrictLeakedClient(t *testing.T) {
 	var cl *rocketmq.Client
 	found := strictly(t, func(_ testbroker.TB, c *testbroker.Cluster) {
 		var err error
 		cl, err = rocketmq.NewClient(c.ClientOptions()...)
 		require.NoError(t, err)
 		require.NoError(t, cl.Ping(t.Context()))
-	})
+	}, testbroker.Virtual())
 	require.NoError(t, cl.Close(t.Context()))
 	require.Len(t, found, 1)
-	require.Regexp(t, `strict: the client at 127\.0\.0\.1:\d+ is still connected; close it before the cluster`, found[0])
+	require.Regexp(t, `strict: the client at 10\.255\.0\.\d+:\d+ is still connected; close it before the cluster`, found[0])
 }
 
 func TestStrictUnequalSubscriptions(t *testing.T) {

@@ -92,3 +92,22 @@ func TestWaitIdle(t *testing.T) {
 	require.Equal(t, []string{"G"}, c.Groups(), "its offsets are there")
 	require.Empty(t, c.Members("G"))
 }
+
+// Ordered consumers say how far they are in the same way.
+func TestWaitConsumedInOrder(t *testing.T) {
+	c := testbroker.New(t, testbroker.Topic("T", 2), testbroker.Strict())
+	con, err := consumer.NewOrdered(c.Client(t), "G", consumer.StartFrom(rocketmq.Earliest()),
+		consumer.Subscribe("T", selector.All, consumer.Each(func(context.Context, *rocketmq.MessageView) error { return nil })))
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- con.Run(context.Background()) }()
+	<-con.Ready()
+	p := newProducer(t, c)
+	began := time.Now()
+	send(t, p, "T", "m", 20)
+	require.NoError(t, c.WaitConsumed(t.Context(), "G", "T", 20))
+	require.Less(t, time.Since(began), 4*time.Second)
+	require.NoError(t, con.Close(context.Background()))
+	require.NoError(t, <-ended)
+	require.NoError(t, p.Close(t.Context()))
+}
