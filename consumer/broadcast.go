@@ -49,13 +49,21 @@ func (m Model) String() string {
 // dies handles again what came after the last save, which is every 5 s.
 //
 // [NewOrdered] takes Clustering only.
-func WithModel(m Model) Option { return func(c *config) { c.model = m } }
+func WithModel(m Model) Option {
+	return func(c *config) {
+		c.only(handling, "WithModel", "use AssignTo, with which it shares its queues with nobody", "it shares its queues with nobody anyway")
+		c.model = m
+	}
+}
 
 // WithOffsetStore says where a member with [Broadcasting] keeps its offsets. The
 // default is [MemoryOffsets]. With Clustering it is an error: there the offsets
 // are the group's, and are at the brokers, where the other members find them.
 func WithOffsetStore(s OffsetStore) Option {
-	return func(c *config) { c.store, c.hasStore = s, true }
+	return func(c *config) {
+		c.only(handling, "WithOffsetStore", "use AssignTo, WithManualCommit and Seek to keep offsets elsewhere", "the application keeps the offsets, or calls Commit")
+		c.store, c.hasStore = s, true
+	}
 }
 
 // OffsetStore keeps the offsets of members that broadcast, see [WithOffsetStore].

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gorocketmq/rocketmq"
 	"github.com/gorocketmq/rocketmq/internal/bridge"
+	"github.com/gorocketmq/rocketmq/internal/consume"
 )
 
 // Health is the state of a consumer at one moment.
@@ -58,13 +59,17 @@ func (m *member) Health() Health {
 	last, err := m.c.Balance()
 	h.Rebalanced, h.RebalanceError = last, bridge.PublicError(err)
 	for _, q := range m.c.Health() {
-		h.Queues = append(h.Queues, QueueHealth{
-			Queue: q.Queue, Committed: q.Committed, Lag: max(q.Max-q.Committed, 0), Cached: q.Cached, CachedBytes: q.CachedBytes,
-			InFlight: q.Begun, BusySince: q.Busy, SuspendedUntil: q.Until, State: q.State, LastPull: q.LastPull, LastError: bridge.PublicError(q.LastError),
-			Stuck: q.Stuck, StuckSince: q.StuckSince,
-		})
+		h.Queues = append(h.Queues, publicHealth(q))
 	}
 	return h
+}
+
+func publicHealth(q consume.QueueHealth) QueueHealth {
+	return QueueHealth{
+		Queue: q.Queue, Committed: q.Committed, Lag: max(q.Max-q.Committed, 0), Cached: q.Cached, CachedBytes: q.CachedBytes,
+		InFlight: q.Begun, BusySince: q.Busy, SuspendedUntil: q.Until, State: q.State, LastPull: q.LastPull, LastError: bridge.PublicError(q.LastError),
+		Stuck: q.Stuck, StuckSince: q.StuckSince,
+	}
 }
 
 // String is the state for people, on one line.

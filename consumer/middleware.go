@@ -11,7 +11,10 @@ type Middleware func(next Handler) Handler
 // what the outermost returns is the outcome. A batch comes as a batch, also to a
 // handler made by [Each].
 func WithMiddleware(m ...Middleware) Option {
-	return func(c *config) { c.middleware = append(c.middleware, m...) }
+	return func(c *config) {
+		c.only(handling, "WithMiddleware", "there are no handlers")
+		c.middleware = append(c.middleware, m...)
+	}
 }
 
 // wrapHandlers puts the middleware around the handlers.

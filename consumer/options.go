@@ -36,13 +36,23 @@ type Option func(*config)
 type SubOption func(*subscription)
 
 type config struct {
-	subs    []subscription
-	start   rocketmq.Position
-	strat   rebalance.Strategy
-	drain   time.Duration
-	timeout time.Duration
-	model   Model
-	ordered bool
+	role  role
+	subs  []subscription
+	start rocketmq.Position
+	strat rebalance.Strategy
+
+	hasStrat bool
+	drain    time.Duration
+	timeout  time.Duration
+	model    Model
+
+	pulls       []pullTopic // SubscribeTo
+	queues      []rocketmq.Queue
+	assign      bool // AssignTo
+	manual      bool
+	pollSize    int
+	cacheCount  int
+	cacheVolume int
 
 	stuckAfter time.Duration
 	onStuck    func(s Stuck)
@@ -69,6 +79,7 @@ type subscription struct {
 // one subscription is needed, and at most one per topic.
 func Subscribe(topic string, e selector.Expr, h Handler, opts ...SubOption) Option {
 	return func(c *config) {
+		c.only(handling, "Subscribe", "use SubscribeTo, and handle what Poll returns", "name the queue in each Request")
 		s := subscription{
 			topic: topic, expr: e, handler: h, set: consume.Settings{
 				Concurrency: DefaultConcurrency, Batch: DefaultBatch,
@@ -125,21 +136,41 @@ func Rate(perSecond float64) SubOption { return func(s *subscription) { s.set.Ra
 // With StrictLatest and AtTime the broker is told not to answer 0 for a young
 // queue. Brokers before 5.0 do so all the same: a new group then reads a
 // young topic from its beginning, and a warning is logged.
-func StartFrom(p rocketmq.Position) Option { return func(c *config) { c.start = p } }
+func StartFrom(p rocketmq.Position) Option {
+	return func(c *config) {
+		c.only(handling|roleLite, "StartFrom", "find an offset with SearchOffset or Range")
+		c.start = p
+	}
+}
 
 // WithStrategy divides the queues among the members; all members must use the
 // same. The default is [rebalance.Averagely].
-func WithStrategy(s rebalance.Strategy) Option { return func(c *config) { c.strat = s } }
+func WithStrategy(s rebalance.Strategy) Option {
+	return func(c *config) {
+		c.only(handling|roleLite, "WithStrategy", "a bare Pull shares its queues with nobody")
+		c.strat, c.hasStrat = s, true
+	}
+}
 
 // WithDrainTimeout bounds the drain when Run's context ends, and that of a
 // Close whose context has no deadline. The default is 30 s.
-func WithDrainTimeout(d time.Duration) Option { return func(c *config) { c.drain = d } }
+func WithDrainTimeout(d time.Duration) Option {
+	return func(c *config) {
+		c.only(handling, "WithDrainTimeout", "there are no handlers to wait for; the context of Close bounds it", "there is nothing to close")
+		c.drain = d
+	}
+}
 
 // WithMaxAttempts bounds how often a message is handled; after n failures it
 // goes to the dead-letter topic, %DLQ%group. The default is the group's limit at
 // the broker, which is 17 attempts unless it was changed; an [Ordered] consumer
 // has no limit by default, as in Java's client.
-func WithMaxAttempts(n int) Option { return func(c *config) { c.attempts, c.hasMax = n, true } }
+func WithMaxAttempts(n int) Option {
+	return func(c *config) {
+		c.only(handling, "WithMaxAttempts", "nothing is retried; Seek back to have a message again", "nothing is retried; pull again")
+		c.attempts, c.hasMax = n, true
+	}
+}
 
 // WithHandlerTimeout ends the context of each handler call after d, with
 // [ErrHandlerTimeout] as the cause; the default is no limit. What the handler
@@ -149,11 +180,19 @@ func WithMaxAttempts(n int) Option { return func(c *config) { c.attempts, c.hasM
 // [Concurrency], as nothing can end it, so that such handlers in the end stop a subscription, which
 // [WithStuckAfter] reports. Of an [Ordered] consumer nothing is retried, since that would be a
 // second call for one queue: it waits for the handler. (Java's consumeTimeout, 15 min by default, is similar.)
-func WithHandlerTimeout(d time.Duration) Option { return func(c *config) { c.timeout = d } }
+func WithHandlerTimeout(d time.Duration) Option {
+	return func(c *config) {
+		c.only(handling, "WithHandlerTimeout", "there are no handlers")
+		c.timeout = d
+	}
+}
 
 // newConfig applies the options and reports all that is wrong with them.
-func newConfig(group string, ordered bool, opts []Option) (config, error) {
-	c := config{start: rocketmq.Latest(), strat: rebalance.Averagely(), drain: DefaultDrainTimeout, stuckAfter: DefaultStuckAfter, ordered: ordered}
+func newConfig(group string, r role, opts []Option) (config, error) {
+	c := config{
+		role: r, start: rocketmq.Latest(), strat: rebalance.Averagely(), drain: DefaultDrainTimeout, stuckAfter: DefaultStuckAfter,
+		pollSize: DefaultPollSize, cacheCount: DefaultCacheMessages, cacheVolume: DefaultCacheBytes,
+	}
 	for _, o := range opts {
 		if o != nil {
 			o(&c)
@@ -164,7 +203,7 @@ func newConfig(group string, ordered bool, opts []Option) (config, error) {
 	} else if wire.IsSystemGroup(group) || group == "DEFAULT_CONSUMER" || group == "DEFAULT_PRODUCER" {
 		c.fault("group %q is reserved for the system, choose another name", group)
 	}
-	if len(c.subs) == 0 {
+	if len(c.subs) == 0 && r&handling != 0 {
 		c.fault("no subscription, use consumer.Subscribe")
 	}
 	if len(c.pulls) > 0 {
@@ -204,6 +243,9 @@ func newConfig(group string, ordered bool, opts []Option) (config, error) {
 	}
 	c.wrapHandlers()
 	c.checkModel()
+	if r == roleLite {
+		c.checkLite()
+	}
 	return c, errors.Join(c.faults...)
 }
 
@@ -219,7 +261,7 @@ func (c *config) checkModel() {
 		}
 	case c.model != Broadcasting:
 		c.fault("unknown %s", c.model)
-	case c.ordered:
+	case c.role == roleOrdered:
 		c.fault("an ordered consumer cannot broadcast, use NewPush")
 	case c.hasMax:
 		c.fault("a maximum of attempts is for clustering; broadcasting has one attempt")

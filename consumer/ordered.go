@@ -40,7 +40,7 @@ type Ordered struct{ member }
 // [rocketmq.ErrInvalidOption]. One client can have one consumer of a group:
 // further members need clients of their own.
 func NewOrdered(c *rocketmq.Client, group string, opts ...Option) (*Ordered, error) {
-	m, err := newMember(c, group, true, opts)
+	m, err := newMember(c, group, roleOrdered, opts)
 	if err != nil {
 		return nil, err
 	}

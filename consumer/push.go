@@ -22,7 +22,7 @@ type Push struct{ member }
 // One client can have one consumer of a group: further members need clients
 // of their own.
 func NewPush(c *rocketmq.Client, group string, opts ...Option) (*Push, error) {
-	m, err := newMember(c, group, false, opts)
+	m, err := newMember(c, group, rolePush, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -38,18 +38,18 @@ type member struct {
 	tuned  *tuned
 }
 
-func newMember(c *rocketmq.Client, group string, ordered bool, opts []Option) (*member, error) {
+func newMember(c *rocketmq.Client, group string, r role, opts []Option) (*member, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: the client is nil", rocketmq.ErrInvalidOption)
 	}
-	cfg, err := newConfig(group, ordered, opts)
+	cfg, err := newConfig(group, r, opts)
 	if err != nil {
 		return nil, err
 	}
 	h := bridge.Of(c)
 	inner, err := consume.New(consume.Config{
 		Hooks: hooksOf(h.Hooks), OnRebalance: cfg.listener(), StuckAfter: cfg.stuckAfter, OnStuck: cfg.stuck(),
-		Runtime: h.Runtime, Group: group, Subscriptions: cfg.subscriptions(), Start: cfg.start, Strategy: cfg.strat, Ordered: ordered,
+		Runtime: h.Runtime, Group: group, Subscriptions: cfg.subscriptions(), Start: cfg.start, Strategy: cfg.strat, Ordered: r == roleOrdered,
 		Judge: judge, MaxAttempts: cfg.attempts, HandlerTimeout: cfg.timeout, DrainTimeout: cfg.drain, Offsets: cfg.store, Logger: h.Logger,
 	})
 	if err != nil {

@@ -21,6 +21,8 @@ const (
 	// listener has returned the offset is committed and, in order, the lock let go, so
 	// that another member begins. (Without order what was done when the queue was
 	// taken away has been committed then already, and the next owner may have begun.)
+	// To a [LitePull] it means that none of their messages is handed out any more, and
+	// that what was can still be committed.
 	Revoked
 	// Lost: the queues are not this member's any more, or it closes, and a handler may still be at
 	// them: in order the lock was lost, else the handler did not return in time.
@@ -58,7 +60,10 @@ type Rebalance struct {
 // renewed is lost. ctx ends when the consumer closes and its drain limit has
 // passed. An offset that is reset is no event. A panic is logged.
 func OnRebalance(f func(ctx context.Context, r Rebalance)) Option {
-	return func(c *config) { c.listen, c.hasListen = f, true }
+	return func(c *config) {
+		c.only(handling|roleLite, "OnRebalance", "its queues do not change hands")
+		c.listen, c.hasListen = f, true
+	}
 }
 
 // listener is the same for the layer below.

@@ -21,7 +21,10 @@ type Stuck = rocketmq.StuckInfo
 // f is called on a goroutine of the consumer, one call at a time. No queue is looked at until it has
 // returned. A panic is logged.
 func WithStuckAfter(d time.Duration, f func(s Stuck)) Option {
-	return func(c *config) { c.stuckAfter, c.onStuck = d, f }
+	return func(c *config) {
+		c.only(handling, "WithStuckAfter", "nobody but the application is slow; Health says what pulling does", "it does nothing in the background")
+		c.stuckAfter, c.onStuck = d, f
+	}
 }
 
 // stuck is the function for the layer below, which does not know the public

@@ -109,7 +109,7 @@ func (r *Runtime) Ping(ctx context.Context) error {
 		return &PingError{asked}
 	}
 	return forEach(ctx, r.brokerAddrs(true), func(ctx context.Context, addr string, _ struct{}) error {
-		_, err := r.exchange(ctx, addr, &wire.Command{Code: wire.ReqGetConsumerListByGroup, Ext: &wire.GroupRequest{Group: "ping"}})
+		_, err := r.Exchange(ctx, addr, &wire.Command{Code: wire.ReqGetConsumerListByGroup, Ext: &wire.GroupRequest{Group: "ping"}})
 		r.health.note(addr, false, err)
 		return err
 	})

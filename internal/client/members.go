@@ -221,7 +221,7 @@ func (r *Runtime) Members(ctx context.Context, group, topic string) ([]string, e
 	for _, name := range rt.BrokerNames() {
 		addr := rt.Brokers[name].Any(MasterID)
 		var f *wire.Frame
-		f, err = r.exchange(ctx, addr, &wire.Command{Code: wire.ReqGetConsumerListByGroup, Ext: &wire.GroupRequest{Group: group}})
+		f, err = r.Exchange(ctx, addr, &wire.Command{Code: wire.ReqGetConsumerListByGroup, Ext: &wire.GroupRequest{Group: group}})
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return nil, err

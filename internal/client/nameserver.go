@@ -140,5 +140,5 @@ func (r *Runtime) askNameServers(ctx context.Context, req *wire.Command, good fu
 func (r *Runtime) askNameServer(ctx context.Context, addr string, req *wire.Command) (*wire.Frame, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.AttemptTimeout)
 	defer cancel()
-	return r.exchange(ctx, addr, req)
+	return r.Exchange(ctx, addr, req)
 }

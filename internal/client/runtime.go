@@ -231,7 +231,7 @@ func (r *Runtime) ready(ctx context.Context) error {
 // success, else a [*ResponseError]. The frame is the caller's. It connects if
 // need be and bounds all by the request timeout if ctx has no deadline.
 func (r *Runtime) Call(ctx context.Context, addr string, req *wire.Command) (*wire.Frame, error) {
-	f, err := r.exchange(ctx, addr, req)
+	f, err := r.Exchange(ctx, addr, req)
 	if err != nil {
 		return nil, err
 	}
@@ -241,9 +241,9 @@ func (r *Runtime) Call(ctx context.Context, addr string, req *wire.Command) (*wi
 	return f, nil
 }
 
-// exchange is Call whatever the answer's code. A server that is about to stop
+// Exchange is Call whatever the answer's code. A server that is about to stop
 // (GO_AWAY) is asked again over a new connection.
-func (r *Runtime) exchange(ctx context.Context, addr string, req *wire.Command) (*wire.Frame, error) {
+func (r *Runtime) Exchange(ctx context.Context, addr string, req *wire.Command) (*wire.Frame, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, r.cfg.RequestTimeout)

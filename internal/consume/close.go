@@ -151,7 +151,7 @@ func (c *Consumer) drain(ctx context.Context) error {
 
 // part tells the listener of all queues that they go.
 func (c *Consumer) part(limit context.Context, qs []*queue) {
-	for _, t := range c.topics {
+	for _, t := range c.allTopics() {
 		for _, kind := range []EventKind{Revoked, Lost} {
 			c.inform(limit, kind, slices.DeleteFunc(slices.Clone(qs), func(q *queue) bool { return q.topic != t || q.parting() != kind })...)
 		}

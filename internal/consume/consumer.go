@@ -54,13 +54,13 @@ type Config struct {
 }
 
 // Consumer is one member of a consumer group: in clustering mode concurrent or in
-// order, or broadcasting.
+// order, or broadcasting, or the inside of a [Lite].
 type Consumer struct {
 	cfg       Config
 	log       *slog.Logger
 	groupWire []byte
 	head      wire.Head
-	topics    []*topic // subscriptions in order, then the retry topic unless broadcasting
+	topics    []*topic // subscriptions in order, then the retry topic unless broadcasting; see allTopics
 
 	inflate  inflate.Inflater
 	timers   *timers
@@ -68,6 +68,7 @@ type Consumer struct {
 	listener listener
 	locks    *locker   // nil unless in order
 	local    *local    // nil unless broadcasting
+	lite     *Lite     // not nil: there are no handlers, the application asks for messages
 	epoch    time.Time // what queue.lease counts from
 
 	tuning sync.Mutex // taken before the others, by Tune, Pause and Resume: one at a time
@@ -110,6 +111,34 @@ const (
 
 // New makes a consumer. It does no I/O and starts nothing.
 func New(cfg Config) (*Consumer, error) {
+	c := base(cfg)
+	c.settler = newSettler(c)
+	if cfg.Ordered {
+		c.locks = newLocker()
+	}
+	for _, s := range cfg.Subscriptions {
+		t, err := c.newTopic(s)
+		if err != nil {
+			return nil, err
+		}
+		t.d = newDispatcher(c, s)
+		c.topics = append(c.topics, t)
+	}
+	if cfg.Offsets != nil {
+		c.local = newLocal(cfg.Offsets, string(c.groupWire))
+		return c, nil // nothing is retried
+	}
+	retry, err := c.newTopic(Subscription{Topic: wire.RetryTopic(cfg.Group), Settings: cfg.Subscriptions[0].Settings})
+	if err != nil {
+		return nil, err
+	}
+	retry.retry = true
+	c.topics = append(c.topics, retry)
+	return c, nil
+}
+
+// base makes what all consumers have.
+func base(cfg Config) *Consumer {
 	if cfg.RebalanceEvery <= 0 {
 		cfg.RebalanceEvery = rebalanceEvery
 	}
@@ -127,45 +156,35 @@ func New(cfg Config) (*Consumer, error) {
 		table: make(map[rocketmq.Queue]*queue), revoking: make(map[rocketmq.Queue]*queue), dialing: make(map[string][]*queue),
 	}
 	c.drainLimit, c.endDrain = context.WithCancelCause(context.Background())
-	c.settler = newSettler(c)
 	c.listener.f = cfg.OnRebalance
-	if cfg.Ordered {
-		c.locks = newLocker()
-	}
-	version := time.Now().UnixMilli()
-	for _, s := range cfg.Subscriptions {
-		byTag := filter.All // with SQL92 the broker's word counts
-		if s.Expr.Type() == filter.TypeTag {
-			byTag = s.Expr.String()
-		}
-		tags, err := filter.Parse(byTag)
-		if err != nil {
-			return nil, fmt.Errorf("topic %q: %w", s.Topic, err)
-		}
-		t := &topic{c: c, name: s.Topic, wireName: rt.Wrap(s.Topic), tags: tags, version: version, d: newDispatcher(c, s)}
-		t.limits.set(s.Settings)
-		c.add(t, s.Expr.String(), s.Expr.Type())
-	}
-	if cfg.Offsets != nil {
-		c.local = newLocal(cfg.Offsets, string(c.groupWire))
-		return c, nil // nothing is retried
-	}
-	all, err := filter.Parse(filter.All)
-	if err != nil {
-		return nil, err
-	}
-	retry := &topic{
-		c: c, name: wire.RetryTopic(cfg.Group), wireName: wire.RetryTopic(string(c.groupWire)),
-		tags: all, version: version, retry: true,
-	}
-	retry.limits.set(cfg.Subscriptions[0].Settings)
-	c.add(retry, filter.All, filter.TypeTag)
-	return c, nil
+	return c
 }
 
-func (c *Consumer) add(t *topic, expr, exprType string) {
-	t.wireBytes, t.expr, t.exprType = []byte(t.wireName), expr, []byte(exprType)
-	c.topics = append(c.topics, t)
+// newTopic makes a topic that messages are to come from.
+func (c *Consumer) newTopic(s Subscription) (*topic, error) {
+	byTag := filter.All // with SQL92 the broker's word counts
+	if s.Expr.Type() == filter.TypeTag {
+		byTag = s.Expr.String()
+	}
+	tags, err := filter.Parse(byTag)
+	if err != nil {
+		return nil, fmt.Errorf("topic %q: %w", s.Topic, err)
+	}
+	wireName := c.cfg.Runtime.Wrap(s.Topic)
+	t := &topic{
+		c: c, name: s.Topic, wireName: wireName, wireBytes: []byte(wireName), tags: tags,
+		expr: s.Expr.String(), exprBytes: []byte(s.Expr.String()), exprType: []byte(s.Expr.Type()), version: c.epoch.UnixMilli(),
+	}
+	t.limits.set(s.Settings)
+	return t, nil
+}
+
+// allTopics are the topics as of now: those of given queues can change.
+func (c *Consumer) allTopics() []*topic {
+	if c.lite != nil && c.lite.given != nil {
+		return c.lite.given.list()
+	}
+	return c.topics
 }
 
 // Ready is closed once every queue of the first assignment has its start
@@ -210,7 +229,7 @@ func (c *Consumer) open(ctx context.Context) error {
 	if c.local != nil {
 		c.local.began = time.Now()
 	}
-	for _, t := range c.topics {
+	for _, t := range c.allTopics() {
 		route, err := c.cfg.Runtime.Route(ctx, t.wireName)
 		if err != nil {
 			if t.retry {
@@ -220,42 +239,69 @@ func (c *Consumer) open(ctx context.Context) error {
 		}
 		t.route.Store(route)
 	}
+	if c.lite != nil && c.lite.given != nil {
+		if err := c.lite.given.check(); err != nil {
+			return err
+		}
+	}
 	if err := c.askFilters(ctx); err != nil {
 		return err
 	}
-	c.tuning.Lock()
-	workers, err := pool.New(c.workers(), func(v any, stack []byte) {
-		c.log.Error("bug: the consumer itself panicked", "panic", fmt.Sprint(v), "stack", string(stack))
-	})
-	if err == nil {
-		c.mu.Lock()
-		c.pool = workers
-		c.mu.Unlock()
+	if c.lite == nil {
+		if err := c.openPool(); err != nil {
+			return err
+		}
 	}
-	c.tuning.Unlock()
-	if err != nil {
-		return err
-	}
-	if err := c.cfg.Runtime.RegisterConsumer(c); err != nil {
-		return errors.Join(err, c.pool.Close(ctx))
+	member := c.lite == nil || c.lite.given == nil
+	if member {
+		if err := c.cfg.Runtime.RegisterConsumer(c); err != nil {
+			if c.pool != nil {
+				err = errors.Join(err, c.pool.Close(ctx))
+			}
+			return err
+		}
 	}
 	// The drain outlives ctx, and so do handlers.
 	c.group = run.NewGroup(context.WithoutCancel(ctx))
 	c.handlers, c.cancelHandlers = context.WithCancelCause(c.group.Context())
 	c.group.Go(c.timers.run)
-	c.group.Go(c.settler.run)
+	if c.settler != nil {
+		c.group.Go(c.settler.run)
+	}
 	c.group.Go(c.keepCommitting)
-	c.group.Go(c.keepBeating)
-	c.group.Go(c.keepWatching)
+	if c.lite == nil {
+		c.group.Go(c.keepWatching)
+	}
+	if member {
+		c.group.Go(c.keepBeating)
+	}
 	if c.cfg.Ordered {
 		c.group.Go(c.keepLocks)
 	}
 	c.group.Go(func(ctx context.Context) {
-		c.announce(ctx)
+		if member {
+			c.announce(ctx)
+		}
 		remove := c.cfg.Runtime.OnRouteChange(func(topic string, before, after *client.Route) { c.routeChanged(topic, after) })
 		defer remove()
 		c.keepBalancing(ctx)
 	})
+	return nil
+}
+
+// openPool makes the pool that handlers run on.
+func (c *Consumer) openPool() error {
+	c.tuning.Lock()
+	defer c.tuning.Unlock()
+	workers, err := pool.New(c.workers(), func(v any, stack []byte) {
+		c.log.Error("bug: the consumer itself panicked", "panic", fmt.Sprint(v), "stack", string(stack))
+	})
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.pool = workers
+	c.mu.Unlock()
 	return nil
 }
 
@@ -282,7 +328,7 @@ func (c *Consumer) announce(ctx context.Context) {
 // routeChanged takes over a new route at once, so that pulls follow a broker
 // that moved, and has the queues shared anew.
 func (c *Consumer) routeChanged(name string, route *client.Route) {
-	for _, t := range c.topics {
+	for _, t := range c.allTopics() {
 		if t.wireName == name {
 			t.route.Store(route)
 			c.rebalanceSoon()

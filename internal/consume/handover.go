@@ -68,7 +68,7 @@ func (q *queue) settle(off int64) (moved bool) {
 	if q.phase != phaseHandover || off == q.next {
 		return false
 	}
-	q.next, q.began, q.committed, q.sentTime = off, off, off, time.Now()
+	q.next, q.mark, q.began, q.committed, q.confirmed, q.sentTime = off, off, off, off, off, time.Now()
 	return true
 }
 

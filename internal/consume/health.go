@@ -58,7 +58,7 @@ func (q *queue) health() QueueHealth {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	h := QueueHealth{
-		Queue: q.key, Committed: q.lowestLocked(), Next: q.next, Max: q.max,
+		Queue: q.key, Committed: q.committableLocked(), Next: q.next, Max: q.max,
 		Cached: int(q.count.Load()), CachedBytes: q.bytes.Load(), Begun: begun,
 		Busy: st.busy, Suspended: st.suspended, Until: st.until,
 		State: states[q.phase], LastPull: q.lastPull, LastError: q.lastErr,

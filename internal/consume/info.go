@@ -52,16 +52,18 @@ func (c *Consumer) properties() map[string]string {
 	workers, t := strconv.Itoa(c.workers()), c.topics[0]
 	p := map[string]string{
 		wire.InfoNameserver: strings.Join(servers, ";"), wire.InfoPoolSize: workers, wire.InfoOrderly: strconv.FormatBool(c.cfg.Ordered),
-		wire.InfoType: wire.ConsumePassively, wire.InfoVersion: "V5_3_3", wire.InfoStart: strconv.FormatInt(c.epoch.UnixMilli(), 10),
+		wire.InfoType: c.consumeType(), wire.InfoVersion: "V5_3_3", wire.InfoStart: strconv.FormatInt(c.epoch.UnixMilli(), 10),
 
 		"consumerGroup": string(c.groupWire), "messageModel": model, "consumeFromWhere": c.HeartbeatData().From,
 		"consumeThreadMin": workers, "consumeThreadMax": workers, "pullBatchSize": strconv.Itoa(pullBatch),
-		"consumeMessageBatchMaxSize":   strconv.Itoa(int(t.d.batch.Load())),
 		"pullThresholdForQueue":        strconv.FormatInt(t.limits.messages.Load(), 10),
 		"pullThresholdSizeForQueue":    strconv.FormatInt(t.limits.bytes.Load()>>20, 10), // MiB
 		"consumeConcurrentlyMaxSpan":   strconv.FormatInt(t.limits.span.Load(), 10),
 		"maxReconsumeTimes":            strconv.Itoa(c.cfg.MaxAttempts - 1), // -1: the default, also there
 		"allocateMessageQueueStrategy": c.cfg.Strategy.Name(),
+	}
+	if t.d != nil {
+		p["consumeMessageBatchMaxSize"] = strconv.Itoa(int(t.d.batch.Load()))
 	}
 	if d := c.cfg.HandlerTimeout; d > 0 {
 		p["consumeTimeout"] = strconv.FormatInt(int64(d/time.Minute), 10)
@@ -109,6 +111,9 @@ func millis(t time.Time) int64 {
 // ConsumeDirectly implements [client.Consumer]: an operator has one message
 // handled at once. It changes no offset, and a failure is only told.
 func (c *Consumer) ConsumeDirectly(ctx context.Context, broker string, record []byte) ([]byte, error) {
+	if c.lite != nil {
+		return nil, fmt.Errorf("group %s has no handler here, its application asks for messages", c.cfg.Group)
+	}
 	var r wire.Record
 	if _, err := wire.DecodeRecord(record, &r); err != nil {
 		return nil, err

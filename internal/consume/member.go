@@ -16,7 +16,7 @@ func (c *Consumer) Group() string { return string(c.groupWire) }
 // HeartbeatData implements [client.Consumer].
 func (c *Consumer) HeartbeatData() wire.ConsumerData {
 	d := wire.ConsumerData{
-		Group: string(c.groupWire), ConsumeType: wire.ConsumePassively, Model: c.model(), From: wire.FromLastOffset,
+		Group: string(c.groupWire), ConsumeType: c.consumeType(), Model: c.model(), From: wire.FromLastOffset,
 	}
 	switch c.cfg.Start.Kind() {
 	case rocketmq.PositionEarliest:
@@ -82,7 +82,7 @@ func (c *Consumer) Offsets(topic string) map[wire.MessageQueue]int64 {
 	out := make(map[wire.MessageQueue]int64)
 	for _, q := range c.queues() {
 		if topic == "" || q.topic.wireName == topic {
-			out[q.topic.queueOf(q.key)] = q.lowest()
+			out[q.topic.queueOf(q.key)] = q.lowestDone()
 		}
 	}
 	return out

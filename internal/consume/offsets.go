@@ -53,22 +53,18 @@ func (c *Consumer) storedOffset(ctx context.Context, t *topic, q rocketmq.Queue)
 		// stored. 4.9 does so whatever is asked.
 		req.HasSetZero, req.SetZero = true, false
 	}
-	f, err := c.cfg.Runtime.Call(ctx, t.master(q.Broker), &wire.Command{Code: wire.ReqQueryConsumerOffset, Ext: &req})
+	offset, version, err := askOffset(ctx, c.cfg.Runtime, t.master(q.Broker), &wire.Command{Code: wire.ReqQueryConsumerOffset, Ext: &req})
 	switch {
 	case notFound(err):
 		return 0, false, nil
 	case err != nil:
 		return 0, false, fmt.Errorf("stored offset of queue %s: %w", q, err)
 	}
-	var h wire.OffsetResponse
-	if err := h.DecodeExt(f); err != nil {
-		return 0, false, fmt.Errorf("stored offset of queue %s: %w", q, err)
-	}
-	if h.Offset == 0 && req.HasSetZero && f.Version < version5 && !t.warned.Swap(true) {
+	if offset == 0 && req.HasSetZero && version < version5 && !t.warned.Swap(true) {
 		c.log.Warn("the broker says offset 0; brokers before 5.0 say so also if none is stored, the topic is then read from its beginning",
 			"queue", q, "start", c.cfg.Start.String())
 	}
-	return max(h.Offset, 0), h.Offset >= 0, nil
+	return max(offset, 0), offset >= 0, nil
 }
 
 func notFound(err error) bool {
@@ -78,27 +74,10 @@ func notFound(err error) bool {
 
 // position is the offset of a start position.
 func (c *Consumer) position(ctx context.Context, t *topic, q rocketmq.Queue, addr string, start rocketmq.Position) (int64, error) {
-	queue := wire.QueueRequest{Topic: t.wireName, QueueID: int32(q.ID)}
-	cmd := &wire.Command{Code: wire.ReqGetMaxOffset, Ext: &queue}
-	switch kind := start.Kind(); {
-	case t.retry, kind == rocketmq.PositionEarliest:
-		// Of the retry topic nothing may be left out: all of it failed before.
-		cmd.Code = wire.ReqGetMinOffset
-	case kind == rocketmq.PositionOffset:
-		return start.Offset(), nil
-	case kind == rocketmq.PositionTime:
-		cmd.Code = wire.ReqSearchOffsetByTimestamp
-		cmd.Ext = &wire.SearchOffsetRequest{Topic: t.wireName, QueueID: int32(q.ID), Timestamp: start.Time().UnixMilli()}
+	if t.retry {
+		start = rocketmq.Earliest() // nothing may be left out: all of it failed before
 	}
-	f, err := c.cfg.Runtime.Call(ctx, addr, cmd)
-	if err != nil {
-		return 0, err
-	}
-	var h wire.OffsetResponse
-	if err := h.DecodeExt(f); err != nil {
-		return 0, err
-	}
-	return max(h.Offset, 0), nil
+	return askPosition(ctx, c.cfg.Runtime, addr, t.wireName, q, start)
 }
 
 // commit is one queue's offset on its way to the broker.
@@ -157,22 +136,31 @@ func (x *commit) Done(f *wire.Frame, err error) {
 func (q *queue) due(now time.Time, sure bool) *commit {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	off := q.lowestLocked()
+	off := q.commitLocked()
 	switch {
 	case q.stale.Load():
 		return nil // it was moved
+	case off < 0:
+		return nil // it is the application's to commit
 	case q.handover:
 		return nil // the offset is still the owner's before
 	case q.c.cfg.Ordered && !q.leased():
 		return nil // the offset is that of whoever has the lock
 	case sure && off == q.began && off == q.committed:
 		return nil
-	case !sure && off == q.committed && now.Sub(q.sentTime) < commitAgain:
+	case !sure && off == q.committed && (now.Sub(q.sentTime) < commitAgain || q.c.byHand()):
 		return nil
 	}
 	return &commit{q: q, c: q.c, offset: off, h: wire.UpdateOffsetRequest{
 		Group: string(q.c.groupWire), Topic: q.topic.wireName, QueueID: int32(q.key.ID), Offset: off,
 	}}
+}
+
+// confirm notes what the broker has confirmed.
+func (q *queue) confirm(off int64) {
+	q.mu.Lock()
+	q.confirmed = off
+	q.mu.Unlock()
 }
 
 func (q *queue) sentCommit(off int64) {
@@ -259,6 +247,7 @@ func (c *Consumer) commitNow(ctx context.Context, qs []*queue, sure bool) error 
 				return
 			}
 			x.q.sentCommit(x.offset)
+			x.q.confirm(x.offset)
 			end(nil)
 		}
 		addr := q.topic.master(q.key.Broker)

@@ -146,7 +146,12 @@ func (q *queue) fillPullLocked() {
 		MaxMsgs: pullBatch, SysFlag: wire.PullSuspend, SuspendMillis: pullSuspend.Milliseconds(),
 		SubVersion: t.version, ExpressionType: t.exprType,
 	}
-	if commit := q.lowestLocked(); commit > 0 && q.source == client.MasterID && q.c.local == nil {
+	if q.c.lite != nil && q.c.lite.given != nil {
+		// The broker does not know us, so the pull says what is wanted.
+		h.SysFlag |= wire.PullSubscription
+		h.Subscription = t.exprBytes
+	}
+	if commit := q.commitLocked(); commit > 0 && !q.c.byHand() && q.source == client.MasterID && q.c.local == nil {
 		h.CommitOffset = commit
 		h.SysFlag |= wire.PullCommitOffset
 	}
@@ -176,13 +181,18 @@ func (q *queue) pulled(h *wire.PullResponse, body []byte) {
 		return
 	}
 	q.answeredLocked(h)
-	q.next = max(q.next, next)
 	if n > 0 {
+		if q.mark == q.next {
+			q.mark = p.views[0].Offset
+		}
+		q.next = max(q.next, next)
 		q.pages = append(q.pages, p)
 		q.taken += int64(n)
 		q.topic.stats.gotPage(n, time.Since(q.sentAt))
 		q.count.Add(int64(n))
 		q.bytes.Add(size)
+	} else {
+		q.goOnLocked(max(q.next, next))
 	}
 	q.mu.Unlock()
 	if n > 0 {
@@ -193,6 +203,14 @@ func (q *queue) pulled(h *wire.PullResponse, body []byte) {
 		return
 	}
 	q.becomeIdle()
+}
+
+// goOnLocked moves on to an offset with no message on the way that is wanted.
+func (q *queue) goOnLocked(next int64) {
+	if q.mark == q.next {
+		q.mark = next // all before it was committed, and there is nothing to be done
+	}
+	q.next = next
 }
 
 // answeredLocked notes what every good answer says.
@@ -233,7 +251,7 @@ func (q *queue) pulledNothing(h *wire.PullResponse) {
 	asked := q.source
 	q.answeredLocked(h)
 	progress := h.NextOffset > q.next || q.source != asked
-	q.next = max(q.next, h.NextOffset)
+	q.goOnLocked(max(q.next, h.NextOffset))
 	if progress || time.Since(q.sentAt) >= emptyAtOnce {
 		q.empties = 0
 	} else {
@@ -279,7 +297,7 @@ func (q *queue) moved(h *wire.PullResponse) {
 	// Within one queue the offset only grows, see tell.
 	anew := len(q.pages) > 0 || h.NextOffset < q.next
 	if !anew {
-		q.next = h.NextOffset
+		q.goOnLocked(h.NextOffset)
 		q.committed = -1 // say so at the next commit, also backwards
 	}
 	if !anew && h.NextOffset == asked {

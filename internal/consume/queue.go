@@ -83,8 +83,15 @@ type queue struct {
 	max       int64     // the broker's maximum at the last answer
 	began     int64     // the broker's offset when we began; -1: it knows of none
 	committed int64     // sent to the broker last, -1 for nothing
+	confirmed int64     // what it has confirmed last, -1 for nothing
 	sentTime  time.Time // when
 	idle      chan struct{}
+
+	// Of a Lite, see poll.go.
+	mark   int64  // the offset to begin with, or committed by the application since; -1 for none
+	handed uint64 // number of the poll that messages were handed out to last, 0 for none
+	since  int64  // the first of these
+	inLine inLine // Lite.mu guards it
 }
 
 // lowest is the offset to commit: of the first unfinished message, or the one

@@ -84,7 +84,7 @@ type gains struct {
 func (c *Consumer) rebalance(ctx context.Context) error {
 	var errs []error
 	var all []gains
-	for _, t := range c.topics {
+	for _, t := range c.allTopics() {
 		g, err := c.rebalanceTopic(ctx, t)
 		all = append(all, g)
 		if err != nil {
@@ -114,6 +114,9 @@ func (c *Consumer) rebalance(ctx context.Context) error {
 // not ours any more and says what is new.
 func (c *Consumer) rebalanceTopic(ctx context.Context, t *topic) (gains, error) {
 	none := gains{t: t}
+	if c.lite != nil && c.lite.given != nil {
+		return c.gainGiven(ctx, t)
+	}
 	route, err := c.cfg.Runtime.Route(ctx, t.wireName)
 	if err != nil {
 		if t.retry && errors.Is(err, client.ErrTopicNotFound) {
@@ -346,14 +349,14 @@ func (c *Consumer) gainOne(ctx context.Context, t *topic, key rocketmq.Queue, sh
 	q := c.newQueue(t, key, offset)
 	switch {
 	case known:
-		q.began, q.committed, q.sentTime = offset, offset, time.Now()
+		q.began, q.committed, q.confirmed, q.sentTime = offset, offset, offset, time.Now()
 		if shared {
 			q.phase, q.handover = phaseHandover, true
 		}
 	default:
 		// From here on the group must not be without an offset: a member that
 		// took over before our first commit would choose a later start.
-		if err := c.commitNow(ctx, []*queue{q}, false); err != nil {
+		if err := c.commitNow(ctx, []*queue{q}, false); err != nil && !c.unknownGroup(err) {
 			q.cancel(err)
 			return nil, err
 		}
@@ -397,7 +400,8 @@ func parallel[T any](ctx context.Context, items []T, f func(context.Context, T) 
 
 func (c *Consumer) newQueue(t *topic, key rocketmq.Queue, offset int64) *queue {
 	q := &queue{
-		c: c, topic: t, key: key, known: new(atomic.Bool), next: offset, began: -1, committed: -1, source: client.MasterID, idle: make(chan struct{}),
+		c: c, topic: t, key: key, known: new(atomic.Bool),
+		next: offset, mark: offset, began: -1, committed: -1, confirmed: -1, source: client.MasterID, idle: make(chan struct{}),
 	}
 	q.pull.q = q
 	q.ctx, q.cancel = context.WithCancelCause(c.handlers)
@@ -418,6 +422,9 @@ func (c *Consumer) start(q *queue) bool {
 		q.topic.forget(q)
 		q.cancel(rocketmq.ErrClosed)
 		return false
+	}
+	if c.lite != nil {
+		c.lite.announce()
 	}
 	q.startPull()
 	return true
@@ -444,6 +451,9 @@ func (c *Consumer) revoke(ctx context.Context, q *queue) {
 		case <-timer.C:
 			c.log.Warn("handlers of a revoked queue do not return", "queue", q.key, "offsets", fmt.Sprint(q.begun()))
 		}
+	}
+	if c.lite != nil {
+		c.lite.awaitCommit(ctx, q)
 	}
 	q.cancel(rocketmq.ErrRevoked)
 	c.inform(ctx, q.parting(), q)

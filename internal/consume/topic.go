@@ -23,6 +23,7 @@ type topic struct {
 	wireBytes []byte
 	tags      filter.Tags
 	expr      string
+	exprBytes []byte
 	exprType  []byte
 	version   int64
 	limits    limits
@@ -75,6 +76,10 @@ func (t *topic) subscription() wire.Subscription {
 // dispatch hands a page to the subscription it is for. A page of the retry
 // topic is cut into runs by original topic.
 func (t *topic) dispatch(p *page) {
+	if t.c.lite != nil {
+		t.c.lite.offer(p.q)
+		return
+	}
 	if t.d != nil {
 		p.first.p, p.first.views = p, p.ptrs
 		t.d.push(&p.first)
@@ -137,6 +142,10 @@ func (t *topic) masterOnly(broker string) string {
 
 // forget drops what waits of a queue that is gone.
 func (t *topic) forget(q *queue) {
+	if t.c.lite != nil {
+		t.c.lite.forget(q)
+		return
+	}
 	if t.d != nil {
 		t.d.forget(q)
 		return
