@@ -21,6 +21,7 @@ const (
 	roleOrdered
 	roleLite
 	rolePull
+	roleSimple
 
 	handling = rolePush | roleOrdered
 )
@@ -33,8 +34,10 @@ func (r role) String() string {
 		return "Ordered"
 	case roleLite:
 		return "LitePull"
+	case rolePull:
+		return "Pull"
 	}
-	return "Pull"
+	return "Simple"
 }
 
 // only reports an option that the role has no use for, with what to use instead;
@@ -44,25 +47,28 @@ func (c *config) only(roles role, option string, instead ...string) {
 		return
 	}
 	text := instead[0]
-	if c.role == rolePull {
+	switch c.role {
+	case rolePull:
 		text = instead[len(instead)-1]
+	case roleSimple:
+		text = "it has no handlers and shares no queues out"
 	}
 	c.fault("%s is no option of a %s: %s", option, c.role, text)
 }
 
-// pullTopic is a topic of a LitePull.
+// pullTopic is a topic of a consumer without handlers.
 type pullTopic struct {
 	topic string
 	expr  selector.Expr
 }
 
-// SubscribeTo has a [LitePull] take part in its group: the queues of the topic are
-// shared among the group's members, and Poll returns the messages that e selects.
-// It can be given for several topics, once for each. All members must subscribe to
-// the same topics with the same expressions.
+// SubscribeTo has a [LitePull] or a [Simple] take part in its group and get the
+// messages of a topic that e selects. It can be given for several topics, once for
+// each. All members of a group must subscribe to the same topics with the same
+// expressions. With a LitePull the queues of the topic are shared among the members.
 func SubscribeTo(topic string, e selector.Expr) Option {
 	return func(c *config) {
-		c.only(roleLite, "SubscribeTo", "use Subscribe", "name the queue in each Request")
+		c.only(roleLite|roleSimple, "SubscribeTo", "use Subscribe", "name the queue in each Request")
 		c.pulls = append(c.pulls, pullTopic{topic, e})
 	}
 }
@@ -121,6 +127,22 @@ func (c *config) checkLite() {
 	case c.assign && c.hasStrat:
 		c.fault("a strategy divides queues among members, with AssignTo there are none: leave WithStrategy out")
 	}
+	c.checkTopics()
+	for _, q := range c.queues {
+		if err := checkQueue(q); err != nil {
+			c.fault("%w", err)
+		}
+	}
+	if c.pollSize < 1 || c.pollSize > maxBatch {
+		c.fault("poll size %d must be 1 to %d", c.pollSize, maxBatch)
+	}
+	if c.cacheCount < 1 || c.cacheVolume < 1 {
+		c.fault("cache of %d messages and %d bytes must be positive", c.cacheCount, c.cacheVolume)
+	}
+}
+
+// checkTopics looks at what SubscribeTo said.
+func (c *config) checkTopics() {
 	for i, s := range c.pulls {
 		if err := wire.ValidateTopic(s.topic); err != nil {
 			c.fault("%w", err)
@@ -130,22 +152,6 @@ func (c *config) checkLite() {
 		}
 		if slices.ContainsFunc(c.pulls[:i], func(o pullTopic) bool { return o.topic == s.topic }) {
 			c.fault("topic %q is subscribed twice; one subscription can name several tags", s.topic)
-		}
-	}
-	c.checkQueues(c.queues)
-	if c.pollSize < 1 || c.pollSize > maxBatch {
-		c.fault("poll size %d must be 1 to %d", c.pollSize, maxBatch)
-	}
-	if c.cacheCount < 1 || c.cacheVolume < 1 {
-		c.fault("cache of %d messages and %d bytes must be positive", c.cacheCount, c.cacheVolume)
-	}
-}
-
-// checkQueues looks at names and numbers.
-func (c *config) checkQueues(queues []rocketmq.Queue) {
-	for _, q := range queues {
-		if err := checkQueue(q); err != nil {
-			c.fault("%w", err)
 		}
 	}
 }

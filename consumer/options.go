@@ -60,7 +60,6 @@ type config struct {
 	hasListen  bool
 	middleware []Middleware
 
-	pulls    []pullTopic // SubscribeTo
 	store    OffsetStore // broadcasting
 	hasStore bool
 	attempts int // 0: not set
@@ -138,7 +137,7 @@ func Rate(perSecond float64) SubOption { return func(s *subscription) { s.set.Ra
 // young topic from its beginning, and a warning is logged.
 func StartFrom(p rocketmq.Position) Option {
 	return func(c *config) {
-		c.only(handling|roleLite, "StartFrom", "find an offset with SearchOffset or Range")
+		c.only(handling|roleLite|roleSimple, "StartFrom", "find an offset with SearchOffset or Range")
 		c.start = p
 	}
 }
@@ -156,7 +155,7 @@ func WithStrategy(s rebalance.Strategy) Option {
 // Close whose context has no deadline. The default is 30 s.
 func WithDrainTimeout(d time.Duration) Option {
 	return func(c *config) {
-		c.only(handling, "WithDrainTimeout", "there are no handlers to wait for; the context of Close bounds it", "there is nothing to close")
+		c.only(handling|roleSimple, "WithDrainTimeout", "there are no handlers to wait for; the context of Close bounds it", "there is nothing to close")
 		c.drain = d
 	}
 }
@@ -167,7 +166,7 @@ func WithDrainTimeout(d time.Duration) Option {
 // has no limit by default, as in Java's client.
 func WithMaxAttempts(n int) Option {
 	return func(c *config) {
-		c.only(handling, "WithMaxAttempts", "nothing is retried; Seek back to have a message again", "nothing is retried; pull again")
+		c.only(handling|roleSimple, "WithMaxAttempts", "nothing is retried; Seek back to have a message again", "nothing is retried; pull again")
 		c.attempts, c.hasMax = n, true
 	}
 }
@@ -200,14 +199,11 @@ func newConfig(group string, r role, opts []Option) (config, error) {
 	}
 	if err := wire.ValidateGroup(group); err != nil {
 		c.fault("%w", err)
-	} else if wire.IsSystemGroup(group) || group == "DEFAULT_CONSUMER" || group == "DEFAULT_PRODUCER" {
+	} else if wire.IsSystemGroup(group) || group == wire.GroupDefaultCons || group == wire.GroupDefaultProd {
 		c.fault("group %q is reserved for the system, choose another name", group)
 	}
 	if len(c.subs) == 0 && r&handling != 0 {
 		c.fault("no subscription, use consumer.Subscribe")
-	}
-	if len(c.pulls) > 0 {
-		c.fault("SubscribeTo is for consumers without handlers, use Subscribe")
 	}
 	seen := map[string]bool{}
 	for _, s := range c.subs {
@@ -243,8 +239,11 @@ func newConfig(group string, r role, opts []Option) (config, error) {
 	}
 	c.wrapHandlers()
 	c.checkModel()
-	if r == roleLite {
+	switch r {
+	case roleLite:
 		c.checkLite()
+	case roleSimple:
+		c.checkSimple()
 	}
 	return c, errors.Join(c.faults...)
 }

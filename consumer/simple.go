@@ -45,7 +45,7 @@ func NewSimple(c *rocketmq.Client, group string, opts ...Option) (*Simple, error
 	if c == nil {
 		return nil, fmt.Errorf("%w: the client is nil", rocketmq.ErrInvalidOption)
 	}
-	cfg, err := newSimpleConfig(group, opts)
+	cfg, err := newConfig(group, roleSimple, opts)
 	if err != nil {
 		return nil, err
 	}
