@@ -157,10 +157,28 @@ func TestRecallInNamespace(t *testing.T) {
 	})
 }
 
-func TestClusterTakesNoRecalls(t *testing.T) {
-	c := testbroker.New(t, testbroker.Topic("orders", 1))
+// TestRecallOnACluster takes one of two messages back.
+func TestRecallOnACluster(t *testing.T) {
+	c := testbroker.New(t, testbroker.Topic("orders", 1), testbroker.ManualClock(time.Time{}))
 	p := clusterProducer(t, c)
-	_, err := p.Recall(t.Context(), "orders", handle("orders", c.Brokers()[0]))
-	require.ErrorIs(t, err, rocketmq.ErrNoPermission)
-	require.ErrorContains(t, err, "recallMessageEnable")
+	send := func(body string, d rocketmq.Delay) producer.Result {
+		res, err := p.Send(t.Context(), &rocketmq.Message{Topic: "orders", Body: []byte(body), Delay: d})
+		require.NoError(t, err)
+		return res
+	}
+	gone := send("recalled", rocketmq.DelayFor(time.Minute))
+	send("stays", rocketmq.DeliverAt(c.Now().Add(time.Minute)))
+	require.Equal(t, 2, c.Delayed())
+	id, err := p.Recall(t.Context(), "orders", gone.RecallHandle)
+	require.NoError(t, err)
+	require.Equal(t, gone.MessageID, id)
+	require.Equal(t, 1, c.Delayed())
+	c.Advance(time.Minute)
+	got := c.Messages("orders")
+	require.Len(t, got, 1)
+	require.Equal(t, "stays", string(got[0].Body))
+	_, err = p.Recall(t.Context(), "orders", gone.RecallHandle)
+	require.ErrorIs(t, err, rocketmq.ErrNotRecallable, "its time is over")
+	level := send("by level", rocketmq.DelayLevel(3))
+	require.Empty(t, level.RecallHandle)
 }

@@ -87,6 +87,7 @@ func newNode(i int, cfg config, nameServers []string, net network, f *faults) *n
 	n.cfg.AutoCreateTopic = cfg.autoCreate
 	n.cfg.PropertyFilter = true       // unlike Apache's default
 	n.cfg.TraceTopic = true           // likewise
+	n.cfg.Recall = true               // likewise
 	n.cfg.RegisterEvery = time.Second // and no longer pause after a failure than this
 	n.cfg.Logger = cfg.logger.With("server", n.name)
 	if cfg.clock != nil {
@@ -101,6 +102,7 @@ func newNode(i int, cfg config, nameServers []string, net network, f *faults) *n
 	n.cfg.Store.FileReserved = 100 * 365 * 24 * time.Hour
 	switch {
 	case cfg.crashDisk:
+		n.cfg.TimerLogFileSize, n.cfg.TimerSlots = 1<<20, 3600 // it is all in memory
 		n.useDisk(mfile.NewCrash())
 	case cfg.dir == "":
 		n.cfg.Store.FS = mfile.NewMemory() // outlives the broker, as a disk does

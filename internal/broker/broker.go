@@ -6,7 +6,8 @@
 // answers; mux.go lists them all. Sends, pulls and offsets run on the reader of
 // the connection they came in on and never wait; what waits (a held pull, a
 // flush) is finished by whoever ends the wait. Delayed and retried messages are
-// delivered by one goroutine (delay.go).
+// delivered by one goroutine (delay.go), those that are due at a time by another
+// one (timers.go).
 package broker
 
 import (
@@ -75,6 +76,7 @@ type Broker struct {
 	pop       *pop.Service
 	trans     *trans.Service
 	modes     pop.Modes
+	timers    *timers
 	saver     *saver
 	registrar *registrar
 	stats     stats
@@ -139,6 +141,8 @@ func (b *Broker) open(ln net.Listener) error {
 	b.polls = newPolls(b.clock, pollRunners)
 	b.delays = newDelays(b.clock, b.log, cfg.Store.DelayLevels)
 	b.delays.put = b.putDelayed
+	b.timers = newTimers(b.clock, b.log, cfg)
+	b.timers.put = b.putDelayed
 	b.pop = b.newPop()
 	b.trans = b.newTrans()
 	b.sends.New = func() any { return &sendOp{b: b} }
@@ -146,9 +150,9 @@ func (b *Broker) open(ln net.Listener) error {
 
 	b.saver = &saver{
 		files: persist.In(cfg.Store.FS, filepath.Join(cfg.Store.Dir, "config")), log: b.log,
-		topics: rounds.New(), groups: rounds.New(), offsets: rounds.New(), delays: rounds.New(), modes: rounds.New(),
+		topics: rounds.New(), groups: rounds.New(), offsets: rounds.New(), delays: rounds.New(), modes: rounds.New(), timers: rounds.New(),
 		topicTable: b.topics, groupTable: b.groups, offsetTable: b.offsets, delayTable: b.delays.progress,
-		modeTable: &b.modes, pop: b.pop,
+		modeTable: &b.modes, pop: b.pop, timerTable: b.timers,
 	}
 	sc := cfg.Store
 	sc.Clock, sc.Logger, sc.StoreHost, sc.OnArrival = b.clock, b.log, b.host, b.arrived
@@ -156,8 +160,12 @@ func (b *Broker) open(ln net.Listener) error {
 	if err != nil {
 		return err
 	}
-	b.store, b.polls.store, b.delays.store, b.saver.flushed = st, st, st, st.FlushedTo
-	if err := b.saver.load(); err != nil {
+	b.store, b.polls.store, b.delays.store, b.timers.store, b.saver.flushed = st, st, st, st, st.FlushedTo
+	err = b.saver.load()
+	if err == nil {
+		err = b.timers.open()
+	}
+	if err != nil {
 		return errors.Join(err, st.Close())
 	}
 	b.topics.AddBuiltin(topics.Builtin{
@@ -176,6 +184,7 @@ func (b *Broker) open(ln net.Listener) error {
 	}
 	b.bg.Go(b.periodic)
 	b.delays.start()
+	b.timers.start()
 	b.pop.Start(st)
 	b.workers = remoting.NewWorkers(workers, workerQueue)
 	b.server = remoting.NewServer(remoting.ServerConfig{TLS: cfg.TLS, TLSOnly: cfg.TLSOnly, Config: remoting.Config{
@@ -252,7 +261,7 @@ func (b *Broker) periodic(ctx context.Context) {
 	if !b.cfg.LongPolling {
 		recheckEvery = time.Second
 	}
-	recheck, save, expire, delays := now, now, now, now
+	recheck, save, expire, delays, timers := now, now, now, now, now
 	for {
 		select {
 		case <-tick.C():
@@ -274,6 +283,10 @@ func (b *Broker) periodic(ctx context.Context) {
 			delays = now
 			b.saver.delays.Ask()
 		}
+		if now.Sub(timers) >= b.cfg.TimerFlushEvery {
+			timers = now
+			b.saver.timers.Ask()
+		}
 		if now.Sub(expire) >= 10*time.Second {
 			expire = now
 			b.expireClients()
@@ -290,6 +303,8 @@ func (b *Broker) arrived(a store.Arrival) {
 		b.delays.arrived(a.QueueID)
 	case wire.TopicHalf:
 		b.trans.Arrived()
+	case wire.TopicTimer:
+		b.timers.arrived()
 	}
 }
 

@@ -73,6 +73,13 @@ func settings() []setting {
 		number("transactionCheckMax", func(c *Config) *int32 { return &c.TransactionCheckMax }),
 		millis("transactionOpBatchInterval", func(c *Config) *time.Duration { return &c.TransactionOpEvery }),
 		number("transactionOpMsgMaxSize", func(c *Config) *int { return &c.TransactionOpBytes }),
+		inverted("timerWheelEnable", func(c *Config) *bool { return &c.NoTimers }),
+		millis("timerPrecisionMs", func(c *Config) *time.Duration { return &c.TimerPrecision }),
+		seconds("timerMaxDelaySec", func(c *Config) *time.Duration { return &c.TimerMaxDelay }),
+		number("timerRollWindowSlot", func(c *Config) *int32 { return &c.TimerRollSlots }),
+		millis("timerFlushIntervalMs", func(c *Config) *time.Duration { return &c.TimerFlushEvery }),
+		number("mappedFileSizeTimerLog", func(c *Config) *int64 { return &c.TimerLogFileSize }),
+		boolean("recallMessageEnable", func(c *Config) *bool { return &c.Recall }),
 		millis("shortPollingTimeMills", func(c *Config) *time.Duration { return &c.ShortPolling }),
 		{"serverChannelMaxIdleTimeSeconds", func(c *Config) string { return strconv.Itoa(int(c.IdleTimeout / time.Second)) }, func(c *Config, v string) error {
 			n, err := strconv.Atoi(v)
@@ -288,6 +295,19 @@ func millis(key string, field func(*Config) *time.Duration) setting {
 		}
 		if err == nil {
 			*field(c) = time.Duration(n) * time.Millisecond
+		}
+		return err
+	}}
+}
+
+func seconds(key string, field func(*Config) *time.Duration) setting {
+	return setting{key, func(c *Config) string { return strconv.FormatInt(int64(*field(c)/time.Second), 10) }, func(c *Config, v string) error {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err == nil && (n < 0 || n > int64(math.MaxInt64/time.Second)) {
+			err = errors.New("seconds cannot be negative or beyond 292 years")
+		}
+		if err == nil {
+			*field(c) = time.Duration(n) * time.Second
 		}
 		return err
 	}}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
+	"github.com/gorocketmq/rocketmq/internal/broker/store/timer"
 	"github.com/gorocketmq/rocketmq/internal/clock"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
 	"github.com/gorocketmq/rocketmq/internal/wire"
@@ -59,6 +60,14 @@ type Config struct {
 	ClientExpiry       time.Duration // channelExpiredTimeout: a client without a heartbeat for so long is dropped
 	OffsetFlushEvery   time.Duration // flushConsumerOffsetInterval
 	DelayFlushEvery    time.Duration // flushDelayOffsetInterval
+	NoTimers           bool          // timerWheelEnable=false: messages that are to be delivered at a time are refused
+	TimerPrecision     time.Duration // timerPrecisionMs: the width of a slot of the timer log, 100, 200, 500 or 1000 ms
+	TimerMaxDelay      time.Duration // timerMaxDelaySec: how far ahead a time may be
+	TimerRollSlots     int32         // timerRollWindowSlot: messages further ahead are parked again on the way
+	TimerFlushEvery    time.Duration // timerFlushIntervalMs
+	TimerLogFileSize   int64         // mappedFileSizeTimerLog, bytes; a store must always be opened with the size it was made with
+	TimerSlots         int64         // of the file timerwheel: 14 days of seconds, as Apache has them; tests may do with fewer
+	Recall             bool          // recallMessageEnable: delayed messages may be taken back
 	LongPolling        bool          // longPollingEnable
 	ShortPolling       time.Duration // shortPollingTimeMills: how long pulls are held with long polling off
 	PropertyFilter     bool          // enablePropertyFilter: SQL92 subscriptions
@@ -122,6 +131,15 @@ func (c Config) withDefaults() (Config, error) {
 	def(&c.TransactionCheckEvery, 30*time.Second)
 	def(&c.TransactionCheckMax, 15)
 	def(&c.TransactionOpBytes, 4096)
+	def(&c.TimerPrecision, time.Second)
+	def(&c.TimerMaxDelay, 72*time.Hour)
+	def(&c.TimerRollSlots, 172_800)
+	def(&c.TimerFlushEvery, time.Second)
+	def(&c.TimerSlots, timer.WheelSlots)
+	if c.Store.FS != nil && c.Store.FS.InMemory() {
+		def(&c.TimerLogFileSize, 10_000*timer.UnitSize+16)
+	}
+	def(&c.TimerLogFileSize, 100<<20)
 	def(&c.ShortPolling, time.Second)
 	def(&c.IdleTimeout, remoting.DefaultIdleTimeout)
 	c.Store = storeDefaults(c.Store)
@@ -143,6 +161,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.ID != 0 {
 		errs = append(errs, fmt.Errorf("broker id %d: only a master (id 0) can be started yet", c.ID))
+	}
+	switch c.TimerPrecision.Milliseconds() {
+	case 100, 200, 500, 1000:
+	default:
+		errs = append(errs, fmt.Errorf("timer precision %s: 100, 200, 500 or 1000 ms", c.TimerPrecision))
 	}
 	if c.Listener == nil && c.Listen == "" {
 		errs = append(errs, errors.New("no address to listen on: set Listen or Listener"))

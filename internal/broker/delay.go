@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/broker/store/cq"
 	"github.com/gorocketmq/rocketmq/internal/clock"
-	"github.com/gorocketmq/rocketmq/internal/run"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
 
@@ -59,15 +57,9 @@ type delays struct {
 // delayRun is the service from one start to the next stop.
 type delayRun struct {
 	*delays
-	group  *run.Group
-	work   *rounds.Work  // rounds: deliver what is due
+	*rounds.Runner
 	idle   []atomic.Bool // by queue: waits for a message to arrive
 	levels []delayLevel  // the goroutine's own
-	timer  clock.Timer   // likewise
-
-	mu    sync.Mutex // guards all below; nothing is called under it
-	next  time.Time  // when there is something to do; zero: nothing waits
-	newer chan struct{}
 }
 
 // delayLevel is one queue of the schedule topic.
@@ -94,23 +86,20 @@ func (d *delays) start() {
 	for _, id := range d.store.Queues(wire.TopicSchedule) {
 		n = max(n, int(id)+1) // levels that have been taken out of the table
 	}
-	r := &delayRun{
-		delays: d, group: run.NewGroup(context.Background()), work: rounds.New(), idle: make([]atomic.Bool, n), levels: make([]delayLevel, n),
-		newer: make(chan struct{}),
-	}
+	r := &delayRun{delays: d, idle: make([]atomic.Bool, n), levels: make([]delayLevel, n)}
+	r.Runner = rounds.NewRunner(d.clock, r.deliverDue)
 	for i := range r.levels {
 		r.levels[i] = delayLevel{queue: int32(i), offset: d.progress.offset(int32(i))}
 	}
 	d.running.Store(r)
-	r.work.Ask()
-	r.group.Go(r.run)
+	r.Start()
 }
 
 // stop ends the service and waits for its goroutine. Messages stay where they
 // are.
 func (d *delays) stop() {
 	if r := d.running.Swap(nil); r != nil {
-		r.group.Stop()
+		r.Stop()
 	}
 }
 
@@ -122,14 +111,14 @@ func (d *delays) arrived(queue int32) {
 		return
 	}
 	if r.idle[queue].Swap(false) {
-		r.work.Ask()
+		r.Ask()
 	}
 }
 
 // settle blocks until what is due by now has been delivered, or could not be.
 func (d *delays) settle(ctx context.Context) error {
 	if r := d.running.Load(); r != nil {
-		return r.work.Wait(ctx, r.work.Ask())
+		return r.Settle(ctx)
 	}
 	return nil
 }
@@ -142,39 +131,11 @@ func (d *delays) nextDue() (at time.Time, ok bool, changed <-chan struct{}) {
 	if r == nil {
 		return time.Time{}, false, nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.next, !r.next.IsZero(), r.newer
+	return r.Due()
 }
 
-// run is the goroutine.
-func (r *delayRun) run(ctx context.Context) {
-	defer r.end()
-	for {
-		select {
-		case <-r.work.Wake():
-		case <-ctx.Done():
-			return
-		}
-		seq := r.work.Begin()
-		r.round(ctx)
-		r.sleep(ctx)
-		r.work.End(seq)
-	}
-}
-
-func (r *delayRun) end() {
-	if r.timer != nil {
-		r.timer.Stop()
-	}
-	r.work.Close()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	close(r.newer)
-}
-
-// round delivers what is due, the earliest first.
-func (r *delayRun) round(ctx context.Context) {
+// deliverDue is a round: it delivers what is due, the earliest first.
+func (r *delayRun) deliverDue(ctx context.Context) (next int64) {
 	for ctx.Err() == nil {
 		now := r.clock.Now().UnixMilli()
 		var first *delayLevel
@@ -185,10 +146,18 @@ func (r *delayRun) round(ctx context.Context) {
 			}
 		}
 		if first == nil {
-			return
+			break
 		}
 		r.deliver(first, now)
 	}
+	for i := range r.levels {
+		if l := &r.levels[i]; l.known {
+			if at := max(l.due, l.resume); next == 0 || at < next {
+				next = at
+			}
+		}
+	}
+	return next
 }
 
 // look finds out what a level's next message is. It is false if there is none.
@@ -221,49 +190,4 @@ func (r *delayRun) look(l *delayLevel) bool {
 		}
 	}
 	return true
-}
-
-// sleep sets the timer to when there is something to do next.
-func (r *delayRun) sleep(ctx context.Context) {
-	next := int64(0)
-	for i := range r.levels {
-		if l := &r.levels[i]; l.known {
-			if at := max(l.due, l.resume); next == 0 || at < next {
-				next = at
-			}
-		}
-	}
-	r.publish(next)
-	if next == 0 || ctx.Err() != nil {
-		return
-	}
-	at := time.UnixMilli(next)
-	for {
-		now := r.clock.Now()
-		if !at.After(now) {
-			r.work.Ask() // it has become due meanwhile
-			return
-		}
-		if r.timer == nil {
-			r.timer = r.clock.AfterFunc(at.Sub(now), func() { r.work.Ask() })
-		} else {
-			r.timer.Reset(at.Sub(now))
-		}
-		if r.clock.Now().Sub(now) < time.Millisecond {
-			return // else a clock that is moved by hand has been moved meanwhile
-		}
-	}
-}
-
-// publish tells those who ask what there is to do next.
-func (r *delayRun) publish(next int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if next == 0 {
-		r.next = time.Time{}
-		return
-	}
-	r.next = time.UnixMilli(next)
-	close(r.newer)
-	r.newer = make(chan struct{})
 }

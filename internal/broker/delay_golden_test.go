@@ -55,6 +55,7 @@ func TestApachesDelayedAndRetriedMessages(t *testing.T) {
 				cfg := testConfig(withClock(c))
 				cfg.Store.CommitLogFileSize, cfg.Store.ConsumeQueueFileSize = 65536, 2000
 				cfg.Store.IndexSlots, cfg.Store.IndexEntries = 50, 100
+				cfg.TimerLogFileSize = 5200
 				unpack(t, &cfg, "store/testdata/store-"+version+"-"+phase+".tar.gz")
 				b := startWith(t, cfg)
 				p := dial(t, b)

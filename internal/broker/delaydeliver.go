@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"time"
+
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 )
@@ -40,15 +42,21 @@ func (r *delayRun) deliver(l *delayLevel, now int64) {
 
 // failed lets a level wait.
 func (r *delayRun) failed(l *delayLevel, now int64, res store.PutResult) {
-	pause := deliverAgainMax
-	if l.fails < 7 {
-		pause = min(deliverAgain<<l.fails, deliverAgainMax)
-	}
+	pause := pauseAfter(l.fails)
 	if l.fails == 0 {
 		r.log.Error("delayed message not delivered, trying again", "level", l.queue+1, "offset", l.offset, "status", res.Status, "err", res.Err)
 	}
 	l.fails++
 	l.resume = now + pause.Milliseconds()
+}
+
+// pauseAfter is how long to wait when a message could not be stored, after a
+// number of failures before.
+func pauseAfter(fails int) time.Duration {
+	if fails < 7 {
+		return min(deliverAgain<<fails, deliverAgainMax)
+	}
+	return deliverAgainMax
 }
 
 // released is the message that a parked record stands for, or why it stands

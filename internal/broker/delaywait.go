@@ -26,6 +26,9 @@ func (b *Broker) SettleDelays(ctx context.Context) error {
 	if err := b.delays.settle(ctx); err != nil {
 		return err
 	}
+	if err := b.timers.settle(ctx); err != nil {
+		return err
+	}
 	return b.pop.Settle(ctx)
 }
 
@@ -35,6 +38,9 @@ func (b *Broker) SettleDelays(ctx context.Context) error {
 // [Broker.SettleDelays], and otherwise may lack what has just been sent.
 func (b *Broker) NextDelayed() (time.Time, bool) {
 	at, ok, _ := b.delays.nextDue()
+	if timer, waits, _ := b.timers.nextDue(); waits && (!ok || timer.Before(at)) {
+		at, ok = timer, true
+	}
 	if visible, popped, _ := b.pop.NextVisible(); popped && (!ok || visible.Before(at)) {
 		return visible, true
 	}
@@ -47,23 +53,25 @@ func (b *Broker) Delayed() int64 {
 	for _, queue := range b.store.Queues(wire.TopicSchedule) {
 		n += b.store.MaxOffset(wire.TopicSchedule, queue) - max(b.delays.progress.offset(queue), b.store.MinOffset(wire.TopicSchedule, queue))
 	}
-	return max(n, 0)
+	return max(n, 0) + b.timers.behind() + b.timers.counts.all()
 }
 
 // AwaitDelayed blocks until there is a delayed message, due or not, or a popped
 // one.
 func (b *Broker) AwaitDelayed(ctx context.Context) error {
 	for {
-		_, ok, changed := b.delays.nextDue()
+		_, level, levels := b.delays.nextDue()
+		_, timer, timers := b.timers.nextDue()
 		_, out, popped := b.pop.NextVisible()
-		if ok || out {
+		if level || timer || out {
 			return nil
 		}
-		if changed == nil {
+		if levels == nil {
 			return errNoDelays
 		}
 		select {
-		case <-changed:
+		case <-levels:
+		case <-timers:
 		case <-popped:
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -74,6 +82,12 @@ func (b *Broker) AwaitDelayed(ctx context.Context) error {
 // delayInfo adds how far the delay levels have come, and could, to the
 // broker's runtime figures.
 func (b *Broker) delayInfo(info map[string]string) {
+	if b.timers.files != nil {
+		st := b.timers.files.State()
+		info["timerReadBehind"] = strconv.FormatInt(max(b.clock.Now().UnixMilli()-st.Time, 0)/1000, 10)
+	}
+	info["timerOffsetBehind"] = strconv.FormatInt(b.timers.behind(), 10)
+	info["timerCongestNum"] = strconv.FormatInt(b.timers.counts.all(), 10)
 	for level, off := range b.delays.progress.all() {
 		key := "scheduleMessageOffset_" + strconv.Itoa(int(level))
 		info[key] = fmt.Sprintf("%d,%d", off, b.store.MaxOffset(wire.TopicSchedule, level-1))

@@ -45,6 +45,8 @@ func (b *Broker) routes() []served {
 		{wire.ReqQueryConsumerOffset, reader, b.handleQueryOffset},
 		{wire.ReqUpdateConsumerOffset, reader, b.handleUpdateOffset},
 		{wire.ReqGetAllDelayOffset, worker, b.handleDelayOffsets},
+		{wire.ReqGetTimerCheckPoint, worker, b.handleTimerCheckpoint},
+		{wire.ReqGetTimerMetrics, worker, b.handleTimerMetrics},
 		{wire.ReqSearchOffsetByTimestamp, worker, b.handleSearchOffset},
 		{wire.ReqGetMaxOffset, reader, b.handleMaxOffset},
 		{wire.ReqGetMinOffset, reader, b.handleMinOffset},

@@ -23,6 +23,7 @@ type saver struct {
 	offsets *rounds.Work
 	delays  *rounds.Work
 	modes   *rounds.Work
+	timers  *rounds.Work
 
 	topicTable  *topics.Table
 	groupTable  *groups.Table
@@ -30,6 +31,7 @@ type saver struct {
 	delayTable  *delayOffsets
 	modeTable   *pop.Modes
 	pop         *pop.Service
+	timerTable  *timers
 	flushed     func() int64 // log position before which everything is on disk
 
 	// Tables that could not be saved are tried again with the offsets, which
@@ -54,6 +56,7 @@ func (s *saver) load() error {
 			return err
 		}
 	}
+	s.timerTable.counts.load(s.files)
 	return s.delayTable.load(s.files)
 }
 
@@ -64,6 +67,7 @@ func (s *saver) run(ctx context.Context) {
 	defer s.offsets.Close()
 	defer s.delays.Close()
 	defer s.modes.Close()
+	defer s.timers.Close()
 	for {
 		select {
 		case <-s.topics.Wake():
@@ -85,6 +89,8 @@ func (s *saver) run(ctx context.Context) {
 			s.round(s.delays, s.saveDelays)
 		case <-s.modes.Wake():
 			s.round(s.modes, s.saveModes)
+		case <-s.timers.Wake():
+			s.round(s.timers, s.saveTimers)
 		case <-ctx.Done():
 			return
 		}
@@ -125,6 +131,17 @@ func (s *saver) saveDelays() {
 	}
 }
 
+// saveTimers saves the progress of the timers, and their counts, which nobody
+// needs to have at once, when there is nothing else to save.
+func (s *saver) saveTimers() {
+	if s.timerTable.save(s.flushed()) {
+		return
+	}
+	if s.timerTable.counts.takeChanged() && !s.save(timerMetricsFile, s.timerTable.counts.encode()) {
+		s.timerTable.counts.notSaved()
+	}
+}
+
 func (s *saver) save(file string, doc []byte) bool {
 	err := persist.Save(s.files, file, persist.Indent(doc))
 	if err != nil {
@@ -143,6 +160,7 @@ func (s *saver) all() {
 // last writes that: the store has flushed everything.
 func (s *saver) last() {
 	s.saveDelays()
+	s.saveTimers()
 	s.saveOffsets() // the state that waited
 	s.saveOffsets() // and the newest
 }

@@ -16,8 +16,8 @@ import (
 // body is a batch says the field m, not the code.
 //
 // Answers: 0; 1 malformed header, start-up gate, store failure; 13 too large,
-// a batch that is delayed, a level that is no number, or delayed to a time (not
-// served yet); 14 store not writable; 16 reserved topic,
+// a batch that is delayed, a level that is no number, a time of delivery that is
+// none or too far ahead; 14 store not writable; 16 reserved topic,
 // drained broker with an order topic, half message with
 // rejectTransactionMessage; 17 no
 // topic and none may be made; 26 retry topic of an unknown group; 29 bad topic
@@ -26,10 +26,10 @@ import (
 //
 // Unlike Apache 5.3.3: the items of a batch keep their own UNIQ_KEY (5.3.3
 // appends the batch's to each, so the ids that its client reports are not
-// found). Timers are refused as long as nobody delivers them.
+// found).
 //
 // A message of a transaction is stored as a half message (package trans). What
-// is delayed is parked (park.go), what goes to a retry topic may become a
+// is delayed is parked (park.go, timerpark.go), what goes to a retry topic may become a
 // dead letter (retry.go).
 
 // sendOp is one send under way. Ops are reused; while the store has the
@@ -50,6 +50,7 @@ type sendOp struct {
 	parked  []byte // what becomes of them if the message is delayed or a dead letter
 	tx      []byte // its unique id
 	ids     []byte // offset ids of the answer
+	handle  []byte // to recall the message by, of timer messages
 	phy     []int64
 }
 
@@ -223,7 +224,7 @@ func (op *sendOp) stored(res store.PutResult) {
 	b.stats.put(n, res.End-res.PhyOffset)
 	op.resp = wire.SendResponse{
 		OffsetMsgID: op.ids, QueueID: op.queueID, QueueOffset: res.QueueOffset, TransactionID: op.tx,
-		Region: b.region, TraceOn: b.cfg.TraceOn,
+		Region: b.region, TraceOn: b.cfg.TraceOn, RecallHandle: op.handle,
 	}
 }
 

@@ -102,7 +102,11 @@ func TestSendRefusals(t *testing.T) {
 		"queue":             {sendHeader("T", 4), wire.RespInvalidParameter, "queue 4"},
 		"half of nobody":    {sendHeader("T", 0, "TRAN_MSG", "true"), wire.RespMessageIllegal, "PGROUP"},
 		"no level":          {sendHeader("T", 0, "DELAY", "soon"), wire.RespMessageIllegal, "DELAY"},
-		"timer":             {sendHeader("T", 0, "TIMER_DELAY_MS", "500"), wire.RespMessageIllegal, "TIMER_DELAY_MS"},
+		"no time":           {sendHeader("T", 0, "TIMER_DELAY_MS", "soon"), wire.RespMessageIllegal, "timer message illegal"},
+		"far time":          {sendHeader("T", 0, "TIMER_DELAY_SEC", "259201"), wire.RespMessageIllegal, "259200000 ms"},
+		"very far time":     {sendHeader("T", 0, "TIMER_DELIVER_MS", "9223372036854775807"), wire.RespMessageIllegal, "timer message illegal"},
+		"very long delay":   {sendHeader("T", 0, "TIMER_DELAY_SEC", "9223372036854775807"), wire.RespMessageIllegal, "timer message illegal"},
+		"recall, over":      {sendHeader("T", 0, "TIMER_DELIVER_MS", "1000", "TIMER_DEL_UNIQKEY", "T+x"), wire.RespMessageIllegal, "recall"},
 		"retry of nobody":   {sendHeader("%RETRY%"+strings.Repeat("g", 121), 0), wire.RespInvalidParameter, ""},
 		"batch to retry":    {batch("%RETRY%CG"), wire.RespMessageIllegal, "batch"},
 	} {

@@ -13,10 +13,10 @@ type propScan struct {
 	group  bool   // PGROUP is there
 	level  int64  // DELAY
 	bad    bool   // DELAY is no number
-	timer  string // the property that asks for a time of delivery, "" if none
-	timed  bool   // has been delivered by a timer, so what timer says is over
-	noWait bool   // WAIT=false
-	dirty  bool   // has properties that the broker sets or removes itself
+	timer  askedTime
+	timed  bool // has been delivered by a timer, so what timer says is over
+	noWait bool // WAIT=false
+	dirty  bool // has properties that the broker sets or removes itself
 }
 
 func scan(p wire.Properties) (s propScan) {
@@ -34,7 +34,9 @@ func scan(p wire.Properties) (s propScan) {
 			n, ok := wire.ParseInt(v)
 			s.level, s.bad = n, !ok
 		case wire.PropTimerDelaySec, wire.PropTimerDelayMs, wire.PropTimerDeliverMs:
-			s.timer = string(k)
+			s.timer.set(string(k), v)
+		case wire.PropTimerDelUniqKey:
+			s.timer.recall = true
 		case wire.PropTimerOutMs:
 			s.timed = true
 		case wire.PropCluster, wire.PropMsgRegion, wire.PropTraceOn, wire.PropPopCK:
@@ -50,16 +52,14 @@ func scan(p wire.Properties) (s propScan) {
 func (op *sendOp) prepare(r *remoting.Request) bool {
 	b, req := op.b, &op.req
 	s := scan(req.Properties)
-	level, timer := max(s.level, 0), s.timer
-	if s.timed || level > 0 || op.dead {
-		timer = ""
-	}
+	level := max(s.level, 0)
+	timer := s.timer.asked() && !s.timed && level == 0 && !op.dead
 	if op.dead {
 		level = 0
 	}
 	half := s.half && !op.retried // a retried one has been committed
 	switch {
-	case op.batch && (s.half || level > 0 || timer != ""):
+	case op.batch && (s.half || level > 0 || timer):
 		return op.fail(wire.RespMessageIllegal, "a batch cannot be transactional or delayed")
 	case half && b.cfg.RejectTransactions:
 		return op.fail(wire.RespNoPermission, "the broker["+b.addr+"] takes no transactional messages (rejectTransactionMessage)")
@@ -67,9 +67,10 @@ func (op *sendOp) prepare(r *remoting.Request) bool {
 		return op.fail(wire.RespMessageIllegal, "a transactional message needs property "+wire.PropProducerGroup+", the group that decides")
 	case s.bad:
 		return op.fail(wire.RespMessageIllegal, "property "+wire.PropDelay+" is not a number")
-	case timer != "":
-		return op.fail(wire.RespMessageIllegal, "the broker["+b.addr+"] does not deliver messages at a time yet (property "+timer+
-			"), only after the levels of property "+wire.PropDelay)
+	case half && timer: // it is parked when it is committed, and nobody can be told then
+		if _, _, code, remark := b.refuseTimer(&s.timer); code != 0 {
+			return op.fail(code, remark)
+		}
 	}
 	if op.batch {
 		// the items have properties of their own; the batch's stay out of them
@@ -87,6 +88,7 @@ func (op *sendOp) prepare(r *remoting.Request) bool {
 		op.tx = append(op.tx[:0], s.id...)
 	}
 	op.msg.Properties = op.props
+	op.handle = op.handle[:0]
 	switch {
 	case op.dead:
 		op.parked = appendDead(op.parked[:0], op.props)
@@ -97,6 +99,15 @@ func (op *sendOp) prepare(r *remoting.Request) bool {
 		op.msg.Topic, op.msg.QueueID, op.msg.SysFlag = []byte(wire.TopicHalf), 0, op.msg.SysFlag&^wire.SysTranMask
 	case level > 0:
 		op.parked = b.park(op.parked[:0], &op.msg, level)
+	case timer:
+		parked, slot, code, remark := b.parkTimer(op.parked[:0], &op.msg, &s.timer)
+		if op.parked = parked; code != 0 {
+			return op.fail(code, remark)
+		}
+		if slot > 0 && !op.retried {
+			h := wire.RecallHandle{Topic: string(req.Topic), Broker: b.cfg.Name, DeliverTime: slot + 1, MessageID: string(op.tx)}
+			op.handle = h.Append(op.handle)
+		}
 	}
 	op.msg.NoWait = s.noWait
 	op.msg.Flag = req.Flag

@@ -56,8 +56,13 @@ func (b *Broker) newTrans() *trans.Service {
 		Reserved: cfg.Store.FileReserved, LogFile: cfg.Store.CommitLogFileSize,
 		Put: func(m *store.Message, w store.Waiter) (store.PutResult, bool) { return b.store.Put(m, w) },
 		Park: func(m *store.Message) {
-			if level := scan(m.Properties).level; level > 0 {
-				b.park(nil, m, level)
+			switch s := scan(m.Properties); {
+			case s.level > 0:
+				b.park(nil, m, s.level)
+			case s.timer.asked() && !s.timed:
+				if _, _, code, why := b.parkTimer(nil, m, &s.timer); code != 0 {
+					b.log.Error("time of a committed message is void, delivering it at once", "topic", string(m.Topic), "why", why)
+				}
 			}
 		},
 		Ask: b.askProducer,

@@ -140,6 +140,26 @@ func TestDelayedTransaction(t *testing.T) {
 	require.Equal(t, []string{"later"}, bodiesOf(records(t, b, "T", 0)))
 }
 
+// TestTransactionForATime: a time that cannot be is refused before there is
+// anything to decide, a delay begins with the commit.
+func TestTransactionForATime(t *testing.T) {
+	c := clock.NewManual(testStart)
+	b := startBroker(t, withClock(c))
+	require.NoError(t, b.CreateTopic(t.Context(), "T", 1))
+	p := dial(t, b)
+	f := p.call(wire.ReqSendMessageV2, halfHeader("T", 0, "PG", "ID", wire.PropTimerDelaySec, "259201"), []byte("x"))
+	require.EqualValues(t, wire.RespMessageIllegal, f.Code)
+	_, delay := p.half(b, halfHeader("T", 0, "PG", "ID1", wire.PropTimerDelayMs, "7300"), "delay")
+	_, time := p.half(b, halfHeader("T", 0, "PG", "ID2", wire.PropTimerDeliverMs, at(testStart.Add(7300*1e6))), "time")
+	_, past := p.half(b, halfHeader("T", 0, "PG", "ID3", wire.PropTimerDeliverMs, at(testStart.Add(1300*1e6))), "past")
+	c.Advance(2000 * 1e6)
+	for _, end := range []*wire.EndTransactionRequest{delay, time, past} {
+		p.must(wire.ReqEndTransaction, end, nil)
+	}
+	pass(t, b, c, 30*1e9)
+	require.Equal(t, map[string]int64{"past": 2000, "time": 7300, "delay": 9300}, deliveredAt(t, b, "T", 0))
+}
+
 func TestResumedCheck(t *testing.T) {
 	c := clock.NewManual(testStart)
 	b := startBroker(t, withClock(c), func(cfg *Config) { cfg.TransactionCheckMax = 1 })
@@ -180,6 +200,7 @@ func TestApachesTransactions(t *testing.T) {
 				cfg := testConfig(withClock(c))
 				cfg.Store.CommitLogFileSize, cfg.Store.ConsumeQueueFileSize = 65536, 2000
 				cfg.Store.IndexSlots, cfg.Store.IndexEntries = 50, 100
+				cfg.TimerLogFileSize = 5200
 				unpack(t, &cfg, "store/testdata/store-"+version+"-"+phase+".tar.gz")
 				b := startWith(t, cfg)
 				p := dial(t, b)

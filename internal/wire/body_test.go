@@ -61,6 +61,7 @@ func bodyKinds() []bodyKind {
 		kindOf("consumer status", DecodeConsumerStatus, nil, codes(ReqGetConsumerStatusFromClient, ReqInvokeBrokerToGetConsumerStatus)),
 		kindOf("consumer offsets", DecodeConsumerOffsets, nil, codes(reqAllConsumerOffset)),
 		kindOf("delay offsets", DecodeDelayOffsets, nil, codes(reqAllDelayOffset)),
+		kindOf("timer metrics", DecodeTimerMetrics, nil, codes(ReqGetTimerMetrics)),
 		kindOf("running info", DecodeRunningInfo, nil, codes(ReqGetConsumerRunningInfo)),
 		kindOf("consume result", DecodeConsumeDirectlyResult, nil, codes(ReqConsumeMessageDirectly)),
 		kindOf("subscription group", DecodeSubscriptionGroup, codes(ReqUpdateAndCreateSubscriptiongroup), codes(ReqGetSubscriptiongroupConfig)),

@@ -30,6 +30,8 @@ const (
 	ReqUnlockBatchMQ                    int32 = 42     // UNLOCK_BATCH_MQ
 	ReqGetAllDelayOffset                int32 = 45     // GET_ALL_DELAY_OFFSET
 	ReqCheckClientConfig                int32 = 46     // CHECK_CLIENT_CONFIG
+	ReqGetTimerCheckPoint               int32 = 60     // GET_TIMER_CHECK_POINT
+	ReqGetTimerMetrics                  int32 = 61     // GET_TIMER_METRICS
 	ReqPutKVConfig                      int32 = 100    // PUT_KV_CONFIG
 	ReqGetKVConfig                      int32 = 101    // GET_KV_CONFIG
 	ReqDeleteKVConfig                   int32 = 102    // DELETE_KV_CONFIG
@@ -202,6 +204,10 @@ func RequestName(code int32) string {
 		return "GET_ALL_DELAY_OFFSET"
 	case ReqCheckClientConfig:
 		return "CHECK_CLIENT_CONFIG"
+	case ReqGetTimerCheckPoint:
+		return "GET_TIMER_CHECK_POINT"
+	case ReqGetTimerMetrics:
+		return "GET_TIMER_METRICS"
 	case ReqPutKVConfig:
 		return "PUT_KV_CONFIG"
 	case ReqGetKVConfig:

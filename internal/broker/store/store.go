@@ -31,8 +31,9 @@ type Store struct {
 	buffers    buffers
 	group      *run.Group
 
-	opened time.Time
-	sync   *groupFlusher // nil with asynchronous flush
+	opened  time.Time
+	crashed bool          // whoever had the directory before has not closed it
+	sync    *groupFlusher // nil with asynchronous flush
 
 	flushes     atomic.Int64
 	flushed     atomic.Int64 // log position that is durable
@@ -94,6 +95,7 @@ func (s *Store) open() error {
 	if s.checkpoint, err = openCheckpoint(cfg.FS, cfg.Dir); err != nil {
 		return err
 	}
+	s.crashed = aborted
 	// From here on files change; a crash on the way must be seen as one, also
 	// one of the machine.
 	if err := cfg.FS.WriteFile(filepath.Join(cfg.Dir, abortFile), strconv.AppendInt(nil, int64(os.Getpid()), 10)); err != nil {
@@ -272,6 +274,9 @@ func (s *Store) release() error {
 	}
 	return errors.Join(err, s.lock.Close())
 }
+
+// Crashed tells whether whoever had the directory before has not closed it.
+func (s *Store) Crashed() bool { return s.crashed }
 
 // WaitDispatched blocks until everything that is in the log now can be read
 // through consume queues.

@@ -1,0 +1,9 @@
+package timer
+
+import (
+	"testing"
+
+	"github.com/gorocketmq/rocketmq/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
