@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 )
@@ -33,7 +34,8 @@ type Config struct {
 }
 
 // Store is the timer log, wheel and checkpoint of one store directory. Its
-// methods are called by one goroutine, but Save, State and Version by any.
+// methods are called by one goroutine, but Save, State, Taken, Checkpoint and
+// Version by any.
 type Store struct {
 	cfg   Config
 	log   *log
@@ -47,6 +49,7 @@ type Store struct {
 	ends  []fileEnd      // of log files, oldest first
 
 	pending map[int32]int64 // see Pending
+	units   atomic.Int64    // taken
 
 	mu      sync.Mutex // guards all below and the wheel's file; no file is flushed under it
 	state   State
@@ -204,6 +207,9 @@ func (s *Store) Pending() map[int32]int64 { return s.pending }
 // Next is the time of the first slot that has units which have not been taken.
 func (s *Store) Next() (time int64, ok bool) { return s.fresh.first() }
 
+// Taken is how many units have been taken.
+func (s *Store) Taken() int64 { return s.units.Load() }
+
 // Take appends the units of a slot that have not been taken to dst, the newest
 // first, and takes them.
 func (s *Store) Take(dst []Unit) []Unit {
@@ -220,6 +226,7 @@ func (s *Store) Take(dst []Unit) []Unit {
 			break
 		}
 		dst = append(dst, u)
+		s.units.Add(1)
 		if u.Prev >= pos {
 			break // would go round
 		}
