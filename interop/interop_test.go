@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,9 @@ func TestRmqbroker(t *testing.T) {
 	t.Run("go requests", func(t *testing.T) { requestsGo(t, c) })
 	if with := grouped(""); len(with) > 0 {
 		t.Run("groups", func(t *testing.T) { groups(t, c, with) })
+	}
+	if slices.Contains(versions, popVersion) {
+		t.Run("pop", func(t *testing.T) { pops(t, popVersion, c) })
 	}
 	t.Run("stop", func(t *testing.T) {
 		if err := c.broking.stop(); err != nil {
