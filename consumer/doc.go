@@ -12,6 +12,9 @@
 //	}
 //	return c.Run(ctx) // until ctx ends; running handlers finish first
 //
+// [Simple] has no handlers: it receives messages when it is asked to, and
+// acknowledges each by itself.
+//
 // # What is promised
 //
 // Every message is handled at least once. A message counts as done when its

@@ -34,6 +34,11 @@
 // unchanged, in order where that is promised, and what comes twice is counted:
 // nothing may while the members stay, and little when one leaves.
 //
+// POP is tried with 5.3.3: our simple consumer, and Java's push consumer when the
+// broker has it pop (mqadmin setConsumeMode), on Apache's broker and on rmqbroker, each by
+// itself and both in one group. What is not acknowledged comes again as the next
+// attempt, what is held back does not, and what has had all attempts is a dead letter.
+//
 // Some pairings have Apache on both ends. They are the control: they show that
 // the Java and Go programs and the reading of mqadmin's tables accept the real
 // thing, so that a failure against this module's broker means something.
