@@ -1,7 +1,6 @@
 package pop
 
 import (
-	"maps"
 	"sync"
 
 	"github.com/gorocketmq/rocketmq/internal/wire"
@@ -58,6 +57,6 @@ func (m *Modes) Decode(doc []byte) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.modes = maps.Clone(d.Modes)
+	m.modes = d.Modes
 	return nil
 }
