@@ -181,7 +181,7 @@ func TestPopChangesInvisibleTime(t *testing.T) {
 	m = p.hide(m, 20*time.Second)
 	advance(t, b, c, 19*time.Second)
 	require.Empty(t, p.pop())
-	m = p.hide(m, 2*time.Second)
+	p.hide(m, 2*time.Second)
 	advance(t, b, c, 2*time.Second)
 	again := p.pop()
 	require.Len(t, again, 1)
