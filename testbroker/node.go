@@ -112,7 +112,7 @@ func newNode(i int, cfg config, nameServers []string, net network, f *faults) *n
 	if cfg.quota > 0 {
 		n.cfg.Store.NoForcedClean = true
 		n.cfg.Store.CleanInterval = 100 * time.Millisecond
-		n.cfg.Store.DiskUsage = func(string) (float64, error) { return n.quotaUsed(cfg.quota) }
+		n.cfg.Store.DiskUsage = func(dir string) (float64, error) { return n.quotaUsed(dir, cfg.quota) }
 	}
 	return n
 }
@@ -179,31 +179,24 @@ func (n *node) useDisk(disk *mfile.Crash) {
 	s.ConsumeQueueFileSize, s.IndexSlots, s.IndexEntries = 40_000, 10_000, 40_000 // as in memory
 }
 
-// quotaUsed is the share of a quota that the broker's files take.
-func (n *node) quotaUsed(quota int64) (float64, error) {
-	used, err := sizeOf(n.cfg.Store.FS, n.cfg.Store.Dir)
-	return min(float64(used)/float64(quota), 1), err
-}
-
-// sizeOf is the size of all files below a directory.
-func sizeOf(fsys mfile.FS, dir string) (size int64, err error) {
-	entries, err := fsys.ReadDir(dir)
+// quotaUsed is the share of a quota that the commit log takes, if dir is where
+// that is.
+func (n *node) quotaUsed(dir string, quota int64) (float64, error) {
+	if filepath.Base(dir) != "commitlog" {
+		return 0, nil
+	}
+	entries, err := n.cfg.Store.FS.ReadDir(dir)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return 0, nil
 		}
 		return 0, err
 	}
+	used := int64(0)
 	for _, e := range entries {
-		below := e.Size
-		if e.Dir {
-			if below, err = sizeOf(fsys, filepath.Join(dir, e.Name)); err != nil {
-				return 0, err
-			}
-		}
-		size += below
+		used += e.Size
 	}
-	return size, nil
+	return min(float64(used)/float64(quota), 1), nil
 }
 
 // broker is the running broker, nil if it is down.

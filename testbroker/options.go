@@ -88,12 +88,11 @@ func Virtual() Option { return func(c *config) { c.virtual = true } }
 // [Dir].
 func CrashDisk() Option { return func(c *config) { c.crashDisk = true } }
 
-// DiskQuota gives each broker a disk of so many bytes: once the files of commit
-// log and queues are larger, messages are refused as when a real disk is full
-// ([rocketmq.CodeServiceNotAvailable], from 90 % on). Nothing is removed to make
-// room, unlike with [Cluster.FillDisk], which the quota excludes. Whole files
-// count, so it must have room for several of [SegmentSize]; brokers look ten times
-// a second.
+// DiskQuota gives each broker a disk of so many bytes for its commit log: once
+// the files are larger than 90 % of that, messages are refused as when a real disk
+// is full ([rocketmq.CodeServiceNotAvailable]). Nothing is removed to make room,
+// unlike with [Cluster.FillDisk], which the quota excludes. Whole files count, so it
+// must have room for two of [SegmentSize] at least; brokers look ten times a second.
 func DiskQuota(bytes int64) Option { return func(c *config) { c.quota = bytes } }
 
 // Logger sets where brokers and name servers log to. By default a cluster of
