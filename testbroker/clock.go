@@ -19,7 +19,7 @@ import (
 // for the present, which suits tests whose clients and brokers compare times.
 //
 // What the clock moves: store times, delay levels, the waiting time of retried
-// messages, long polls, queue locks of ordered consumers. Connections,
+// messages, checks of transactions, long polls, queue locks of ordered consumers. Connections,
 // heartbeats and registrations go by the machine's time, and so does
 // everything in clients.
 func ManualClock(start time.Time) Option {
@@ -44,7 +44,9 @@ func (c *Cluster) Now() time.Time {
 
 // Advance moves the clock of [ManualClock] forward by d. On the way it stops at
 // each moment at which a delayed or retried message is due and waits until
-// that can be consumed, so that every message has its exact time and they come
+// that can be consumed, and at each at which a transaction is checked, and waits
+// until the producers have answered, for up to a second of the machine's time in
+// all, so that every message has its exact time and they come
 // in order, whatever d is. A message whose send was answered before Advance
 // takes part. What consumers do with them is not waited for. Without
 // ManualClock it fails the test.
@@ -143,8 +145,10 @@ func (c *Cluster) up() []*broker.Broker {
 // advanceTo moves the clock from one due message to the next. The caller has
 // the turn.
 func (c *Cluster) advanceTo(ctx context.Context, to time.Time) error {
+	patience, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	for {
-		at, ok, err := c.nextDelayed(ctx)
+		at, ok, err := c.nextMoment(ctx, patience)
 		if err != nil {
 			return err
 		}
@@ -154,8 +158,21 @@ func (c *Cluster) advanceTo(ctx context.Context, to time.Time) error {
 		c.cfg.clock.Advance(at.Sub(c.Now()))
 	}
 	c.cfg.clock.Advance(to.Sub(c.Now()))
-	_, _, err := c.nextDelayed(ctx)
+	_, _, err := c.nextMoment(ctx, patience)
 	return err
+}
+
+// nextMoment has everything delivered, and all checks sent, that are due, and
+// tells when there is more to do.
+func (c *Cluster) nextMoment(ctx, patience context.Context) (next time.Time, ok bool, err error) {
+	check, checks, err := c.nextCheck(ctx, patience)
+	if err != nil {
+		return next, false, err
+	}
+	if next, ok, err = c.nextDelayed(ctx); err == nil && checks && (!ok || check.Before(next)) {
+		next, ok = check, true
+	}
+	return next, ok, err
 }
 
 // nextDelayed has everything delivered that is due, and tells when the next

@@ -129,6 +129,7 @@ func (b *Broker) disconnected(c *remoting.Conn, _ error) {
 	for _, ch := range b.clients.RemoveConn(c) {
 		b.gone(ch, true)
 	}
+	b.trans.Gone(c)
 }
 
 // expireClients drops the clients that have been silent for too long.

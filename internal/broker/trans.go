@@ -73,12 +73,11 @@ func (b *Broker) newTrans() *trans.Service {
 }
 
 // askProducer hands a check to one producer of a group, to each in turn.
-func (b *Broker) askProducer(group string, q *trans.Question) trans.Asked {
+func (b *Broker) askProducer(group string, q *trans.Question) (asked trans.Asked, whom any) {
 	list := b.clients.Producers(group)
 	q.Header.BrokerName = b.cfg.Name
 	cmd := &wire.Command{Code: wire.ReqCheckTransactionState, Ext: &q.Header, Body: q.Body}
 	first := int(b.asked.Add(1))
-	outcome := trans.NoProducer
 	for i := range list {
 		c := list[(first+i)%len(list)]
 		conn := c.Conn.(*remoting.Conn)
@@ -87,12 +86,12 @@ func (b *Broker) askProducer(group string, q *trans.Question) trans.Asked {
 		}
 		err := conn.CallOneway(cmd)
 		if err == nil {
-			return trans.Sent
+			return trans.Sent, conn
 		}
 		b.log.Debug("producer not asked", "group", group, "addr", c.Conn.Remote(), "err", err)
-		outcome = trans.Busy
+		asked = trans.Busy
 	}
-	return outcome
+	return asked, nil
 }
 
 // handleResumeCheck has a message that was given up asked about again.

@@ -20,7 +20,15 @@ type introductions struct {
 // not know yet, all at once, and returns at once if there are none. There is no
 // error: a broker that is not there will most likely get no reply either, and
 // is told in the background when it comes back, without being waited for again.
-func (r *Runtime) Introduce(ctx context.Context, topic string) {
+func (r *Runtime) Introduce(ctx context.Context, topic string) { r.introduce(ctx, topic, true) }
+
+// IntroduceToMasters is [Runtime.Introduce] for who expects requests from the
+// brokers of the topic alone.
+func (r *Runtime) IntroduceToMasters(ctx context.Context, topic string) {
+	r.introduce(ctx, topic, false)
+}
+
+func (r *Runtime) introduce(ctx context.Context, topic string, replies bool) {
 	rt, ok := r.CachedRoute(topic)
 	if !ok {
 		return
@@ -38,9 +46,11 @@ func (r *Runtime) Introduce(ctx context.Context, topic string) {
 		}
 	}
 	look(rt)
-	for _, b := range rt.Brokers {
-		if x := r.replyRoute(ctx, b.Cluster); x != nil {
-			look(x)
+	if replies {
+		for _, b := range rt.Brokers {
+			if x := r.replyRoute(ctx, b.Cluster); x != nil {
+				look(x)
+			}
 		}
 	}
 	if strange == nil {
@@ -59,7 +69,7 @@ func (r *Runtime) Introduce(ctx context.Context, topic string) {
 		return err
 	})
 	if err != nil {
-		r.cfg.Logger.Warn("not all brokers know yet where to bring replies", "topic", topic, "err", err)
+		r.cfg.Logger.Warn("not all brokers know of this client yet", "topic", topic, "err", err)
 	}
 }
 

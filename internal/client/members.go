@@ -114,11 +114,18 @@ func (m *members) consumer(group string) Consumer {
 	return m.consumers[group]
 }
 
-// producer is one of the producers of the group.
+// producer is one of the producers of the group, of those that are in
+// transactions if there is one.
 func (m *members) producer(group string) *ProducerHooks {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if list := m.producers[group]; len(list) > 0 {
+	list := m.producers[group]
+	for _, p := range list {
+		if p.CheckTransaction != nil {
+			return p
+		}
+	}
+	if len(list) > 0 {
 		return list[0]
 	}
 	return nil

@@ -70,6 +70,7 @@ func (a *attempt) prepare(m *rocketmq.Message, o *Options, t *topic, now time.Ti
 			a.buf = b
 		}
 	}
+	a.head.SysFlag |= o.SysFlag
 }
 
 // prepareBatch is prepare for several messages in one request. Their bodies are

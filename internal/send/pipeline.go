@@ -37,6 +37,9 @@ type Config struct {
 	Linger          time.Duration
 	LingerBytes     int
 
+	// Hooks take the brokers' requests to the group.
+	Hooks client.ProducerHooks
+
 	// Observe, if not nil, is told the end of every send of a message.
 	Observe func(o *Outcome)
 }
@@ -47,6 +50,7 @@ type Options struct {
 	Fixed    bool
 	Selector selector.QueueSelector // used if not nil and not Fixed
 	Extra    wire.Properties        // further properties, encoded; not in batches
+	SysFlag  int32                  // further flags; not in batches
 	By       time.Time              // lowers the total timeout; zero: does not
 }
 
@@ -244,6 +248,6 @@ func (p *Pipeline) Close(ctx context.Context) error {
 // announce makes the producer's group known to brokers, with the first send.
 func (p *Pipeline) announce() {
 	p.register.Do(func() {
-		p.unregister = p.rt.RegisterProducer(string(p.group), client.ProducerHooks{})
+		p.unregister = p.rt.RegisterProducer(string(p.group), p.cfg.Hooks)
 	})
 }

@@ -65,7 +65,7 @@ func (q *Request) Send(ctx context.Context, m *rocketmq.Message, o Options) (Res
 	if m.ReplyTo != nil {
 		return Result{}, fmt.Errorf("%w: topic %q: a reply cannot be a request", rocketmq.ErrInvalidMessage, m.Topic)
 	}
-	if err := q.introduce(ctx, m); err != nil {
+	if err := p.introduce(ctx, m, q.deadline, p.rt.Introduce); err != nil {
 		return Result{}, err
 	}
 	var room [160]byte
@@ -76,25 +76,6 @@ func (q *Request) Send(ctx context.Context, m *rocketmq.Message, o Options) (Res
 	o.Extra = wire.AppendProperty(props, wire.PropTTL, strconv.AppendInt(number[:0], ttl, 10))
 	o.By = q.deadline
 	return p.Send(ctx, m, o)
-}
-
-// introduce makes this client known where the reply will come from.
-func (q *Request) introduce(ctx context.Context, m *rocketmq.Message) error {
-	p := q.p
-	if !p.gate.enter() {
-		return rocketmq.ErrClosed
-	}
-	defer p.gate.leave()
-	s := sending{p: p, m: m, opts: Options{By: q.deadline}}
-	s.begin(ctx, time.Now())
-	if err := s.route(ctx); err != nil {
-		return s.fail(err)
-	}
-	p.announce()
-	ctx, cancel := context.WithDeadline(ctx, s.until())
-	defer cancel()
-	p.rt.Introduce(ctx, s.t.wire)
-	return nil
 }
 
 // Wait returns the reply, or why there is none. res and err are how sending

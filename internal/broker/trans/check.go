@@ -58,14 +58,15 @@ func (s *Service) look(e *entry, now int64) {
 			s.discard(e, h, now)
 			return
 		}
-		switch s.cfg.Ask(e.group.name, h.question(e.checks+1)) {
+		asked, whom := s.cfg.Ask(e.group.name, h.question(e.checks+1))
+		switch asked {
 		case Sent:
 			s.sent.Add(1)
 			s.mu.Lock()
 			e.checks++
 			s.setWaiting(e, false)
 			s.setDue(e, now+s.cfg.Interval.Milliseconds())
-			s.asking(e)
+			s.asking(e, whom)
 			s.mu.Unlock()
 		case Busy:
 			s.postpone(e, now+againMs, false)

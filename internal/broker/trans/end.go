@@ -32,7 +32,7 @@ func (s *Service) End(req *wire.EndTransactionRequest, answer Answer) {
 	x := &ending{s: s, req: req, answer: answer}
 	ok := s.find(x)
 	if req.CommitOrRollback == 0 {
-		if ok {
+		if ok && req.FromCheck { // else it is no answer to a check
 			x.undecided()
 		}
 		return

@@ -113,14 +113,14 @@ func (r *rig) put(m *store.Message, w store.Waiter) (store.PutResult, bool) {
 	return r.store.Put(m, w)
 }
 
-func (r *rig) ask(group string, q *Question) Asked {
+func (r *rig) ask(group string, q *Question) (Asked, any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.producers[group]
 	if a == Sent && !r.dead {
 		r.questions = append(r.questions, q)
 	}
-	return a
+	return a, group
 }
 
 // taken are the questions since the last call.

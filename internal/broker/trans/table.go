@@ -21,7 +21,7 @@ type entry struct {
 
 	busy      bool // somebody decides or copies it right now
 	gone      bool // not in the table any more
-	asked     bool // a check has gone out and was not answered
+	asked     any  // who was sent a check and has not answered; nil: nobody
 	waiting   bool // due, but no producer is there
 	inherited bool // was there when the service began: it may be committed already
 }
@@ -174,18 +174,18 @@ func (t *table) setWaiting(e *entry, w bool) {
 }
 
 // asking and answered count the checks under way.
-func (t *table) asking(e *entry) {
-	if !e.asked {
-		e.asked = true
+func (t *table) asking(e *entry, whom any) {
+	if e.asked == nil {
 		t.asked++
 	}
+	e.asked = whom
 }
 
 func (t *table) answered(e *entry) {
-	if !e.asked {
+	if e.asked == nil {
 		return
 	}
-	e.asked = false
+	e.asked = nil
 	if t.asked--; t.asked == 0 && t.quiet != nil {
 		close(t.quiet)
 		t.quiet = nil

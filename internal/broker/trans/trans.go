@@ -60,9 +60,10 @@ type Config struct {
 	Put func(m *store.Message, w store.Waiter) (store.PutResult, bool)
 	// Park makes a committed message that is delayed one that waits.
 	Park func(m *store.Message)
-	// Ask hands a question to a producer of the group. It does not block. Busy
-	// means that one is there, but cannot take it now.
-	Ask func(group string, q *Question) Asked
+	// Ask hands a question to a producer of the group, and tells which one, see
+	// [Service.Gone]. It does not block. Busy means that one is there, but cannot
+	// take it now.
+	Ask func(group string, q *Question) (asked Asked, whom any)
 	// GiveUp makes sure that the topic of what is given up is there.
 	GiveUp func()
 }
@@ -172,6 +173,20 @@ func (s *Service) Joined(group string) {
 	heap.Init(&s.due)
 	s.mu.Unlock()
 	s.ask()
+}
+
+// Gone is told of the end of who may have been asked: there will be no answer.
+func (s *Service) Gone(whom any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked == 0 {
+		return
+	}
+	for _, e := range s.byOffset {
+		if e.asked == whom {
+			s.answered(e)
+		}
+	}
 }
 
 // Settle blocks until what was stored before has been seen and the checks that
