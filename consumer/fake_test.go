@@ -57,9 +57,10 @@ type fakeMessage struct {
 }
 
 type poll struct {
-	queue wire.MessageQueue
-	from  int64
-	reply remoting.Replier
+	queue   wire.MessageQueue
+	from    int64
+	reply   remoting.Replier
+	suggest int64 // broker id
 }
 
 const (
@@ -153,6 +154,7 @@ func (f *fake) answerPollsLocked() {
 		if code != wire.RespSuccess {
 			return false
 		}
+		h.SuggestBrokerID = p.suggest
 		p.reply.Reply(code, "", h, body)
 		return true
 	})
@@ -338,7 +340,7 @@ func (f *fake) pull(r *remoting.Request) {
 	f.pulls = append(f.pulls, kept)
 	code, res, body := f.lookLocked(q, h.Offset)
 	if code == wire.RespPullNotFound {
-		p := &poll{q, h.Offset, r.Replier()}
+		p := &poll{queue: q, from: h.Offset, reply: r.Replier()}
 		f.polls = append(f.polls, p)
 		time.AfterFunc(time.Duration(h.SuspendMillis)*time.Millisecond, func() { f.endPoll(p) })
 		return

@@ -131,6 +131,7 @@ func settings() []setting {
 		millis("deleteCommitLogFilesInterval", func(c *Config) *time.Duration { return &c.Store.DeleteInterval }),
 		millis("deleteConsumeQueueFilesInterval", func(c *Config) *time.Duration { return &c.Store.DeleteQueueInterval }),
 		millis("destroyMapedFileIntervalForcibly", func(c *Config) *time.Duration { return &c.Store.DeleteRetry }),
+		percent("accessMessageInMemoryMaxRatio", func(c *Config) *int { return &c.Store.MemoryPercent }),
 		percent("diskMaxUsedSpaceRatio", func(c *Config) *int { return &c.Store.DiskMaxPercent }),
 		percent("diskSpaceCleanForciblyRatio", func(c *Config) *int { return &c.Store.DiskCleanPercent }),
 		percent("diskSpaceWarningLevelRatio", func(c *Config) *int { return &c.Store.DiskFullPercent }),

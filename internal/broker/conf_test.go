@@ -19,3 +19,12 @@ func TestIntervalsMustMakeSense(t *testing.T) {
 	}
 	require.Equal(t, 250*time.Millisecond, c.Store.CleanInterval, "a bad value changes nothing")
 }
+
+func TestMemoryRatio(t *testing.T) {
+	c := DefaultConfig()
+	_, err := c.Set("accessMessageInMemoryMaxRatio", "101")
+	require.Error(t, err)
+	_, err = c.Set("accessMessageInMemoryMaxRatio", "10")
+	require.NoError(t, err)
+	require.Equal(t, 10, c.Store.MemoryPercent)
+}

@@ -203,6 +203,7 @@ func storeDefaults(c store.Config) store.Config {
 	def(&c.DeleteInterval, 100*time.Millisecond)
 	def(&c.DeleteQueueInterval, 100*time.Millisecond)
 	def(&c.DeleteRetry, 120*time.Second)
+	def(&c.MemoryPercent, 40)
 	def(&c.DiskMaxPercent, 75)
 	def(&c.DiskCleanPercent, 85)
 	def(&c.DiskFullPercent, 90)

@@ -158,3 +158,38 @@ func TestDrainedBrokerIsNotRead(t *testing.T) {
 	require.EqualValues(t, wire.RespNoPermission, f.Code)
 	require.Equal(t, "1", f.Text("forbiddenType"))
 }
+
+// Where to read next: from the replica only if it may be read, the records are
+// further back than the master's memory reaches, and the group does not say
+// otherwise.
+func TestSuggestedBroker(t *testing.T) {
+	for name, test := range map[string]struct {
+		slaveRead bool
+		memory    int64 // bytes
+		near, far int64 // the group's brokerId and whichBrokerWhenConsumeSlowly
+		offset    int64
+		want      int64
+	}{
+		"far back":                       {true, 1, 0, 1, 0, 1},
+		"far back, the group's choice":   {true, 1, 0, 2, 0, 2},
+		"far back, it may not be read":   {false, 1, 0, 1, 0, 0},
+		"in memory":                      {true, 1 << 20, 0, 1, 0, 0},
+		"in memory, the group's choice":  {true, 1 << 20, 3, 1, 0, 3},
+		"in memory, it may not be read":  {false, 1 << 20, 3, 1, 0, 0},
+		"nothing there":                  {true, 1, 0, 1, 2, 0},
+		"outside":                        {true, 1, 3, 1, 9, 3},
+		"the last one is near, though 1": {true, 1 << 10, 0, 1, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := startBroker(t, func(c *Config) { c.SlaveRead, c.Store.MemoryBytes = test.slaveRead, test.memory })
+			p := dial(t, b)
+			p.send(b, "T", 0, "one")
+			p.send(b, "T", 0, "two")
+			g := wire.NewSubscriptionGroup("CG")
+			g.BrokerID, g.WhichBrokerWhenConsumeSlowly = test.near, test.far
+			require.NoError(t, b.PutGroup(g))
+			f := p.call(wire.ReqPullMessage, pullHeaderOf("CG", "T", 0, test.offset), nil)
+			require.Equal(t, test.want, pullResponse(t, f).SuggestBrokerID)
+		})
+	}
+}

@@ -130,9 +130,11 @@ type Config struct {
 	// records match (maxFilterMessageSize): 16,000, that is 800 units.
 	FilterBytes int
 	// MemoryBytes is what counts as in memory: records closer than this to
-	// the log's end (accessMessageInMemoryMaxRatio of the machine's memory).
-	// 40 % of the physical memory; 3 GiB where that is not known.
+	// the log's end. MemoryPercent of the physical memory; 3 GiB where that is
+	// not known.
 	MemoryBytes int64
+	// MemoryPercent is accessMessageInMemoryMaxRatio: 40.
+	MemoryPercent int
 
 	// DelayLevels are the delays of SCHEDULE_TOPIC_XXXX, level 1 first
 	// (messageDelayLevel): Apache's eighteen. They turn into the due times
@@ -205,7 +207,8 @@ func (c Config) withDefaults() (Config, error) {
 	set(&c.DiskTransferBytes, 64<<10)
 	set(&c.DiskTransferCount, 8)
 	set(&c.FilterBytes, 16_000)
-	set(&c.MemoryBytes, physicalMemory()/100*40)
+	set(&c.MemoryPercent, 40)
+	set(&c.MemoryBytes, physicalMemory()/100*int64(c.MemoryPercent))
 	set(&c.MemoryBytes, 3<<30)
 	if c.CommitLogFileSize < minCommitLogFileSize || c.ConsumeQueueFileSize < cq.UnitSize {
 		return c, fmt.Errorf("store: file sizes %d and %d: a commit log file needs at least %d bytes, a consume queue file %d",
