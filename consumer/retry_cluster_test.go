@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,67 @@ func TestC45_OrderedDeadLetterOnOurBroker(t *testing.T) {
 	}
 	require.Empty(t, b.Messages("%RETRY%G"))
 	require.Zero(t, b.Lag("G", "T"))
+}
+
+// C45: a message fails for good. Three retries, each after its time, then the dead
+// letters at once.
+func TestC45_OneMessagesWayToTheDeadLetters(t *testing.T) {
+	t.Parallel()
+	b := testbroker.New(t, testbroker.Topic("T", 1), testbroker.ManualClock(clusterStart))
+	seen := make(chan *rocketmq.MessageView, 8)
+	c := start(t, newPush(t, b.Client(t), consumer.StartFrom(rocketmq.Earliest()), consumer.WithMaxAttempts(4),
+		each(func(_ context.Context, m *rocketmq.MessageView) error {
+			seen <- m
+			return errors.New("never")
+		})))
+	sendMany(t, b.Client(t), "T", 0, 1)
+	first := next(t, seen)
+	require.Equal(t, 1, first.Attempt)
+	for i, delay := range []time.Duration{10 * time.Second, 30 * time.Second, time.Minute} {
+		waited, err := b.AdvanceToNext(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, delay, waited)
+		m := next(t, seen)
+		require.Equal(t, i+2, m.Attempt)
+		require.Equal(t, "T", m.Topic)
+		require.Equal(t, first.ID, m.ID)
+		require.Equal(t, first.OffsetID, m.Properties.Get("ORIGIN_MESSAGE_ID"))
+		require.Equal(t, first.Body, m.Body)
+		require.Equal(t, first.Keys, m.Keys)
+	}
+	require.Eventually(t, func() bool { return len(b.DeadLetters("G")) == 1 }, 20*time.Second, time.Millisecond)
+	require.Zero(t, b.Delayed(), "nothing waits any more")
+	dead := b.DeadLetters("G")[0]
+	require.Equal(t, "0", dead.Properties.Get("DELAY"))
+	require.Equal(t, "T", dead.Properties.Get("RETRY_TOPIC"))
+	require.Equal(t, first.OffsetID, dead.Properties.Get("ORIGIN_MESSAGE_ID"))
+	require.NoError(t, c.stop())
+	require.Empty(t, seen)
+	require.Zero(t, b.Lag("G", "T"))
+}
+
+// C45: a message goes back to the broker of its queue, whatever address it says
+// that it was stored at (10.0.0.2 here): brokers move, and sit behind addresses
+// that clients do not see.
+func TestC45_SentBackToTheBrokerByName(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		b.topic("T", 1)
+		b.put("T", 0, "m")
+		dialed := make(chan string, 10)
+		cl := b.client(rocketmq.WithDialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dialed <- addr
+			return b.net.Dial(ctx, network, addr)
+		}))
+		c := start(t, newPush(t, cl, consumer.StartFrom(rocketmq.Earliest()), each(func(context.Context, *rocketmq.MessageView) error {
+			return errors.New("no")
+		})))
+		synctest.Wait()
+		require.NoError(t, c.stop())
+		require.Len(t, b.sendBacks, 1)
+		require.Len(t, dialed, 2)
+		require.Equal(t, fakeNameServer, <-dialed)
+		require.Equal(t, fakeBroker, <-dialed)
+	})
 }
 
 // The broker of a message dies while its handler is at it, so it cannot be sent

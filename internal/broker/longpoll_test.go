@@ -116,13 +116,20 @@ func TestC64c_OnlyTheMatchingTagAnswers(t *testing.T) {
 func TestC64d_WhatTheBrokerStoresItselfAnswersToo(t *testing.T) {
 	// Delayed and committed messages are stored by the broker, not by a
 	// client's request: all that counts is that they pass the log.
-	b, p, _ := pollFixture(t)
+	b, p, c := pollFixture(t)
 	got := p.async(wire.ReqPullMessage, holding(pullHeaderOf("CG", "T", 0, 0)))
 	held(t, b, 1)
 	res, later := b.Store().Put(&store.Message{Topic: []byte("T"), Body: []byte("delivered"), BornHost: b.host}, nil)
 	require.False(t, later)
 	require.True(t, res.Status.Stored())
 	require.Equal(t, []string{"delivered"}, bodies(t, <-got))
+
+	got = p.async(wire.ReqPullMessage, holding(pullHeaderOf("CG", "T", 0, 1)))
+	held(t, b, 1)
+	p.send(b, "T", 0, "delayed", wire.PropDelay, "2")
+	held(t, b, 1)
+	pass(t, b, c, 5*time.Second)
+	require.Equal(t, []string{"delayed"}, bodies(t, <-got))
 }
 
 func TestC64e_NothingUntilTheTimeIsOver(t *testing.T) {
