@@ -58,6 +58,24 @@ func groups(t *testing.T, c *cluster, versions []string) {
 			inOrder(t, c, who)
 		})
 	}
+	for i, v := range versions {
+		if i == 0 || !c.apache {
+			t.Run("resets with mqadmin "+v, func(t *testing.T) {
+				t.Parallel()
+				resets(t, c, us, v)
+			})
+		}
+	}
+	if !c.apache {
+		t.Run("resets of "+javas[0], func(t *testing.T) {
+			t.Parallel()
+			resets(t, c, javas[0], versions[0])
+		})
+	}
+	t.Run("dead letters again", func(t *testing.T) {
+		t.Parallel()
+		deadLettersAgain(t, c)
+	})
 	for _, who := range sharing {
 		t.Run("ordered group with "+who, func(t *testing.T) {
 			t.Parallel()
