@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorocketmq/rocketmq"
 	"github.com/gorocketmq/rocketmq/consumer"
+	"github.com/gorocketmq/rocketmq/producer"
 	"github.com/gorocketmq/rocketmq/testbroker"
 )
 
@@ -205,4 +206,45 @@ func TestClusterOrderedLockOfADeadMember(t *testing.T) {
 	defer cancel()
 	_ = first.Close(ctx)               // its handler does not end before
 	_ = cl.Close(context.Background()) // there is nobody whom it could tell
+}
+
+// RetryAfter on our broker: a message comes again at the first of the broker's
+// levels that is not before the time asked for.
+func TestRetryAfterOnOurBroker(t *testing.T) {
+	t.Parallel()
+	waits := map[time.Duration]time.Duration{
+		-time.Second: time.Second, time.Millisecond: time.Second, time.Second: time.Second, 1001 * time.Millisecond: 5 * time.Second,
+		7 * time.Second: 10 * time.Second, 45 * time.Second: time.Minute, 10 * time.Minute: 10 * time.Minute,
+		10*time.Minute + 1: 20 * time.Minute, 90 * time.Minute: 2 * time.Hour, 10 * time.Hour: 2 * time.Hour,
+	}
+	b := testbroker.New(t, testbroker.Topic("T", 1), testbroker.ManualClock(time.Time{}))
+	p, err := producer.New(b.Client(t))
+	require.NoError(t, err)
+	for asked := range waits {
+		_, err := p.Send(t.Context(), &rocketmq.Message{Topic: "T", Body: []byte(asked.String())})
+		require.NoError(t, err)
+	}
+	require.NoError(t, p.Close(context.Background()))
+	again := make(chan *rocketmq.MessageView, len(waits))
+	c := start(t, newPush(t, b.Client(t), consumer.StartFrom(rocketmq.Earliest()), each(func(_ context.Context, m *rocketmq.MessageView) error {
+		asked, err := time.ParseDuration(string(m.Body))
+		if m.Attempt == 1 && err == nil {
+			return fmt.Errorf("wrapped: %w", consumer.RetryAfter(asked, errors.New("not yet")))
+		}
+		again <- m
+		return nil
+	})))
+	require.Eventually(t, func() bool { return b.Delayed() == len(waits) }, 10*time.Second, time.Millisecond)
+	failed := b.Now()
+	b.Advance(3 * time.Hour)
+	for range waits {
+		m := next(t, again)
+		asked, err := time.ParseDuration(string(m.Body))
+		require.NoError(t, err)
+		require.Equal(t, waits[asked], m.StoredAt.Sub(failed), "asked for %s", asked)
+		require.Equal(t, 2, m.Attempt)
+	}
+	require.Zero(t, b.Delayed())
+	require.NoError(t, c.stop())
+	require.Zero(t, b.Lag("G", "T"))
 }

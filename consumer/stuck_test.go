@@ -72,6 +72,7 @@ func TestC31_StuckHandlers(t *testing.T) {
 					time.Sleep(time.Until(began.Add(time.Minute)))
 					h := health(t, c, 0)
 					require.Equal(t, "cache full", h.State)
+					require.Equal(t, rocketmq.StuckHandler, h.Stuck)
 					require.InDelta(t, 60, time.Since(h.BusySince).Seconds(), 0.1)
 					require.LessOrEqual(t, h.Cached, 500+32)
 					require.Equal(t, tc.calls, h.InFlight)

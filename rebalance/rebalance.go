@@ -31,7 +31,9 @@ type Strategy interface {
 	// Name identifies the strategy in logs, as Apache's classes do.
 	Name() string
 	// Allocate returns the queues that belong to in.Self, none if it is not
-	// among in.Members. An error leaves the member's assignment as it is.
+	// among in.Members. An error, a panic, or an answer with a queue that is not one
+	// of in.Queues, or with one twice, leaves the member's assignment as it is until
+	// the next round; it is logged, told to hooks and in the consumer's Health.
 	Allocate(in Input) ([]rocketmq.Queue, error)
 }
 
