@@ -91,8 +91,9 @@ func (s *Service) ack(a *ackOf, offsets []int64, batch bool) (code int32, remark
 	} else {
 		x.Offset = offsets[0]
 	}
-	var m scratch
-	if res := s.putAck(&m, a.h.ReviveQueue, &x); !res.Status.Stored() {
+	m := s.mems.Get().(*scratch)
+	defer s.mems.Put(m)
+	if res := s.putAck(m, a.h.ReviveQueue, &x); !res.Status.Stored() {
 		return wire.RespSystemError, reason(res)
 	}
 	return 0, ""

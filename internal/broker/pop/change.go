@@ -57,8 +57,9 @@ func (s *Service) change(a *ackOf, req *wire.AckRequest, resp *wire.ChangeInvisi
 		StartOffset: req.Offset, PopTime: resp.PopTime, InvisibleMillis: max(req.InvisibleMillis-(resp.PopTime-now), 0), Count: 1,
 		QueueID: req.QueueID, Topic: req.Topic, Group: req.Group, Diffs: []int32{0}, Broker: a.h.Broker,
 	}
-	var m scratch
-	if res := s.putCheckpoint(&m, a.h.ReviveQueue, &ck); !res.Status.Stored() {
+	m := s.mems.Get().(*scratch)
+	defer s.mems.Put(m)
+	if res := s.putCheckpoint(m, a.h.ReviveQueue, &ck); !res.Status.Stored() {
 		return wire.RespSystemError, reason(res)
 	}
 	return s.ack(a, []int64{req.Offset}, false)

@@ -108,6 +108,7 @@ type Service struct {
 	next    atomic.Uint32 // the revive queue of the next POP
 	written atomic.Int64  // log position after the last record that was put
 	ops     sync.Pool     // *popOp
+	mems    sync.Pool     // *scratch
 	group   *run.Group
 }
 
@@ -122,6 +123,7 @@ func New(cfg Config) *Service {
 	s.orders = newOrders(s)
 	s.revive = newRevive(s)
 	s.ops.New = func() any { return &popOp{s: s} }
+	s.mems.New = func() any { return &scratch{} }
 	return s
 }
 
