@@ -80,7 +80,8 @@ func SyncFlush() Option { return func(c *config) { c.syncFlush = true } }
 // time together. Time passes there only when everybody waits, and then at once: a
 // long poll of 30 s, a timeout, or a retry that is due in 10 s take no time.
 // Create the cluster and its clients inside the bubble. Clients need the dialer
-// that is among [Cluster.ClientOptions]; nothing else reaches the cluster.
+// that is among [Cluster.ClientOptions]; nothing else reaches the cluster. Heartbeats
+// and housekeeping go on, so hours cost seconds; for those there is [ManualClock].
 func Virtual() Option { return func(c *config) { c.virtual = true } }
 
 // CrashDisk keeps data on a simulated disk that knows what has been flushed and
