@@ -276,7 +276,7 @@ func (s *resending) send(ctx context.Context, l *letter) error {
 	}
 	p := rec.Properties.Without(nil, notCopied...)
 	p = wire.AppendProperty(p, wire.PropOriginMessageID, origin)
-	p = wire.AppendProperty(p, wire.PropWait, "false")
+	p = wire.AppendProperty(p, wire.PropWait, "true") // it is looked at below
 	flag := rec.SysFlag & wire.SysCompressed
 	if flag != 0 {
 		flag = rec.SysFlag & (wire.SysCompressed | wire.SysCompressionMask)

@@ -171,7 +171,7 @@ func TestC45_DeadLettersAreSentAgain(t *testing.T) {
 // More than a page, more than one broker, and a call that is repeated after it
 // broke off.
 func TestResendManyAndGoOn(t *testing.T) {
-	b := testbroker.New(t, testbroker.Brokers(2), testbroker.Topic("T", 1))
+	b := testbroker.New(t, testbroker.SyncFlush(), testbroker.Brokers(2), testbroker.Topic("T", 1))
 	h := newBurier()
 	c, err := consumer.NewPush(b.Client(t), "G", consumer.StartFrom(rocketmq.Earliest()), h.subscribe("T"))
 	run(t, c, err)
