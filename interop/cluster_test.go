@@ -109,6 +109,7 @@ func startOurs(t *testing.T) *cluster {
 		"autoCreateTopicEnable=true",
 		"autoCreateSubscriptionGroup=true",
 		"traceTopicEnable=true",
+		"recallMessageEnable=true",
 	}, "\n")+"\n")
 	c := &cluster{
 		name:    "rmqbroker",

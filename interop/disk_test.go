@@ -24,6 +24,8 @@ var smallFiles = []string{
 	// Apache's broker throws an index file away that was not flushed when its
 	// broker was killed. With this it scans the log from where that file began.
 	"messageIndexSafe=true",
+	"mappedFileSizeTimerLog=520",
+	"recallMessageEnable=true",
 }
 
 const (

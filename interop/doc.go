@@ -16,14 +16,16 @@
 // sides have the same file sizes in their configuration, which the files do
 // not say.
 //
+// TestDiskTimers does the same with messages that are not due yet: what one side
+// took the other delivers, on time and once.
+//
 // Every way to send has pairings of its own. What our producer sends to
 // Apache's brokers and to rmqbroker the Java consumer reads, and what Java
 // clients and the official Go client send to rmqbroker our consumer reads: ids,
 // keys, tags, properties, bodies, queues and offsets must be those the senders
 // were told, those of members of batches too (see record). Requests and replies
 // go between Java, the Go client and ours. 4.9.7 has no timers and no recalls,
-// Apache's 5.x take no reply without a body, rmqbroker has no timers
-// yet; the rest runs everywhere.
+// and Apache's 5.x take no reply without a body; the rest runs everywhere.
 //
 // So has what consumer groups do, with all that waits running at once. Members
 // of our client, of Java's 5.3.3 and 4.9.7 and of the official Go client do what

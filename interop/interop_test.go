@@ -51,6 +51,9 @@ func TestApache(t *testing.T) {
 			})
 			t.Run("our producer", func(t *testing.T) { oursToJava(t, v, c) })
 			t.Run("requests", func(t *testing.T) { requests(t, v, c) })
+			if v == timerVersion {
+				t.Run("timers", func(t *testing.T) { timersJava(t, v, c) })
+			}
 			if with := grouped(v); len(with) > 0 && v != "5.5.0" {
 				t.Run("groups", func(t *testing.T) { groups(t, c, with) })
 			}
@@ -91,6 +94,9 @@ func TestRmqbroker(t *testing.T) {
 	for _, v := range versions {
 		t.Run("java producer "+v, func(t *testing.T) { javaToOurs(t, v, c) })
 		t.Run("requests "+v, func(t *testing.T) { requests(t, v, c) })
+		if v != "4.9.7" {
+			t.Run("timers "+v, func(t *testing.T) { timersJava(t, v, c) })
+		}
 	}
 	t.Run("our producer", func(t *testing.T) { oursToJava(t, versions[0], c) })
 	t.Run("go producer", func(t *testing.T) { goToOurs(t, c) })

@@ -40,7 +40,9 @@ func (s *State) after(o *State) bool {
 	return s.Last > o.Last
 }
 
-// javaState is what Apache's TimerCheckpoint has: the first 56 bytes.
+// javaState is what Apache's TimerCheckpoint has: the first 56 bytes. They are
+// kept for a broker of Apache that takes the directory over. Ours are told from
+// theirs by the state version, which is 0 there.
 type javaState struct {
 	read, log, queue, master int64
 	version                  wire.DataVersion
@@ -65,16 +67,24 @@ func (j *javaState) get(b []byte) {
 		version: wire.DataVersion{StateVersion: v[4], Timestamp: v[5], Counter: v[6]}}
 }
 
+const ourVersion = 0x474F524D51 // "GORMQ"
+
+func javaOf(s *State, precision int64, v wire.DataVersion) javaState {
+	v.StateVersion = ourVersion
+	return javaState{read: s.Time / precision * precision, log: s.Log, queue: s.Queue, master: s.Queue, version: v}
+}
+
 // The checkpoint file. Behind Apache's fields, in sectors of their own, there
 // are four notes, which Apache leaves alone: two that were saved, of which the
 // older one holds as long as the newer one is being written, and two that are
-// written all the time and not flushed. Those may get to the disk before what
-// they speak of; they count only if the commit log has all of it.
+// written all the time, with Apache's fields, and not flushed. Those may get to
+// the disk before what they speak of; they count only if the commit log has all
+// of it.
 const (
 	checkpointSize = 4096
 	javaSize       = 56
 	sector         = 512
-	noteSize       = 8 + 8 + 5*8 + javaSize + 4
+	noteSize       = 8 + 8 + 5*8 + 4
 	noteMagic      = "GORMQTC1"
 )
 
@@ -82,7 +92,6 @@ const (
 type note struct {
 	seq   int64
 	state State
-	java  javaState // as written beside it; of saved ones only
 }
 
 func (n *note) put(b []byte) {
@@ -92,7 +101,6 @@ func (n *note) put(b []byte) {
 	for i, v := range [...]int64{n.seq, s.Queue, s.Time, s.Last, s.Log, s.Phy} {
 		binary.BigEndian.PutUint64(b[8+8*i:], uint64(v))
 	}
-	n.java.put(b[56:])
 	binary.BigEndian.PutUint32(b[noteSize-4:], crc32.Checksum(b[:noteSize-4], castagnoli()))
 }
 
@@ -107,7 +115,6 @@ func (n *note) get(b []byte) bool {
 		v[i] = int64(binary.BigEndian.Uint64(b[8+8*i:]))
 	}
 	n.seq, n.state = v[0], State{Queue: v[1], Time: v[2], Last: v[3], Log: v[4], Phy: v[5]}
-	n.java.get(b[56:])
 	return true
 }
 
@@ -118,7 +125,9 @@ type checkpoint struct {
 	file  *mfile.File
 	noted int64 // of the last note that was written, which says where the next one goes
 	saved int64 // likewise of those that are saved
-	java  javaState
+
+	precision int64            // ms
+	version   wire.DataVersion // counts what is saved
 }
 
 // recovered is what a checkpoint says when it is opened.
@@ -130,14 +139,14 @@ type recovered struct {
 	noted   *State    // ours: what is known beyond that; nil: nothing
 }
 
-// openCheckpoint opens the file, or makes it. phy is the end of the commit
-// log.
-func openCheckpoint(fsys mfile.FS, path string, phy int64) (*checkpoint, recovered, error) {
+// openCheckpoint opens the file, or makes it. precision is the width of a slot
+// in ms, phy the end of the commit log.
+func openCheckpoint(fsys mfile.FS, path string, precision, phy int64) (*checkpoint, recovered, error) {
 	f, err := openOrCreate(fsys, path)
 	if err != nil {
 		return nil, recovered{}, err
 	}
-	c := &checkpoint{file: f}
+	c := &checkpoint{file: f, precision: precision}
 	return c, c.recover(phy), nil
 }
 
@@ -190,15 +199,8 @@ func (c *checkpoint) recover(phy int64) (r recovered) {
 	if have[1] && (!have[0] || saved[1].seq > saved[0].seq) {
 		newest = 1
 	}
-	r.ours = have[newest]
-	c.saved, c.java = saved[newest].seq, r.java
-	// The fields of a crash may be those of the last note or of the one before,
-	// each by itself. Else Apache has been here.
-	a, b := saved[0].java.fields(), saved[1].java.fields()
-	for i, v := range r.java.fields() {
-		r.ours = r.ours && (have[0] && v == a[i] || have[1] && v == b[i] || have[0] != have[1] && v == 0)
-	}
-	if !r.ours {
+	c.saved, c.version = saved[newest].seq, r.java.version
+	if r.ours = have[newest] && r.java.version.StateVersion == ourVersion; !r.ours {
 		r.noted = nil
 		r.missing = r.java == javaState{}
 		return r
@@ -210,25 +212,38 @@ func (c *checkpoint) recover(phy int64) (r recovered) {
 	return r
 }
 
-// note writes a state down without flushing it.
-func (c *checkpoint) note(s State) {
+// note writes a state down without flushing it. saved must have been called.
+// reread is where messages are read again, which s counts as read.
+func (c *checkpoint) note(s State, reread int64) {
 	c.noted++
 	n := note{seq: c.noted, state: s}
 	n.put(c.file.Data()[(3+c.noted%2)*sector:])
+	s.Queue = reread
+	j := javaOf(&s, c.precision, c.version)
+	j.put(c.file.Data())
 }
 
-// save makes a state durable, and returns Apache's part of it. All that it
-// speaks of must be durable. precision is that of the slots, now the time in ms.
-func (c *checkpoint) save(s State, precision, now int64) (javaState, error) {
-	c.saved++
-	j := javaState{read: s.Time / precision * precision, log: s.Log, queue: s.Queue, master: s.Queue, version: c.java.version.Next(now)}
-	n := note{seq: c.saved, state: s, java: j}
-	n.put(c.file.Data()[(1+c.saved%2)*sector:])
-	if err := c.file.Sync(); err != nil {
-		return c.java, err
+// begin takes the file over: what the notes say is over. All that s speaks of
+// must be durable.
+func (c *checkpoint) begin(s State, now int64) error {
+	clear(c.file.Data()[3*sector : 5*sector])
+	v, err := c.save(s, now)
+	if err != nil {
+		return err
 	}
-	j.put(c.file.Data())
-	return j, c.file.Sync()
+	c.version = v
+	c.note(s, s.Queue)
+	c.note(s, s.Queue)
+	return c.file.Sync()
+}
+
+// save makes a state durable, and returns the version of that. All that it
+// speaks of must be durable. now is the time in ms.
+func (c *checkpoint) save(s State, now int64) (wire.DataVersion, error) {
+	c.saved++
+	n := note{seq: c.saved, state: s}
+	n.put(c.file.Data()[(1+c.saved%2)*sector:])
+	return c.version.Next(now), c.file.Sync()
 }
 
 // unknown is the time before which everything counts as delivered when there

@@ -75,7 +75,7 @@ func (s *Store) change(f func(*State)) {
 func (s *Store) note() {
 	st := s.state
 	st.Queue = max(st.Queue, s.start.Queue)
-	s.check.note(st)
+	s.check.note(st, s.state.Queue)
 }
 
 // Save makes the state of now durable, or that of an earlier call, if the
@@ -96,13 +96,14 @@ func (s *Store) Save(flushed, now int64) (waits bool, err error) {
 	if err := s.flush(); err != nil {
 		return false, err
 	}
-	java, err := s.check.save(p, s.cfg.Precision, now)
+	version, err := s.check.save(p, now)
 	if err != nil {
 		return false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.saved, s.check.java = p, java
+	s.saved, s.check.version = p, version
+	s.note() // Apache's fields have the new version
 	s.planned = s.planned && s.plan != p
 	return false, nil
 }
@@ -161,7 +162,8 @@ func (s *Store) Checkpoint() []byte {
 	s.mu.Lock()
 	st := s.state
 	s.mu.Unlock()
-	j := javaState{read: s.slotOf(st.Time), log: st.Log, queue: st.Queue, master: st.Queue, version: s.Version()}
+	j := javaOf(&st, s.cfg.Precision, s.Version())
+	j.version.StateVersion = 0
 	b := make([]byte, javaSize)
 	j.put(b)
 	return b
@@ -171,5 +173,5 @@ func (s *Store) Checkpoint() []byte {
 func (s *Store) Version() wire.DataVersion {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.check.java.version
+	return s.check.version
 }

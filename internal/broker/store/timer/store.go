@@ -94,22 +94,24 @@ func (s *Store) open() (err error) {
 		}
 	}
 	var r recovered
-	if s.check, r, err = openCheckpoint(cfg.FS, filepath.Join(cfg.Dir, "config", "timercheck"), cfg.CommitEnd); err != nil {
+	if s.check, r, err = openCheckpoint(cfg.FS, filepath.Join(cfg.Dir, "config", "timercheck"), cfg.Precision, cfg.CommitEnd); err != nil {
 		return err
 	}
 	if err := s.recover(r); err != nil {
 		return err
 	}
-	// The notes of a log that has lost its end must not count again when it has
-	// grown.
-	s.note()
-	s.note()
 	if err := s.flush(); err != nil {
 		return err
 	}
-	s.check.java, err = s.check.save(s.state, cfg.Precision, cfg.Now)
+	// The notes of a log that has lost its end must not count again when it has
+	// grown.
+	if err := s.check.begin(s.state, cfg.Now); err != nil {
+		return err
+	}
+	s.note() // what had been read counts as read, as before
+	s.note()
 	s.saved = s.state
-	return err
+	return nil
 }
 
 // Close closes the files without flushing them.

@@ -238,8 +238,8 @@ func TestGoldenStore(t *testing.T) {
 	require.True(t, bytes.Equal(wheel, make([]byte, len(wheel))), "what is delivered is in nobody's way")
 	check, err := fs.ReadFile("/store/config/timercheck")
 	require.NoError(t, err)
-	require.Equal(t, "000001a22868846000000000000000680000000000000002000000000000000200000000000000000000"+
-		"01a228690160000000000000001a", hex.EncodeToString(check[:javaSize]))
+	require.Equal(t, "000001a2286884600000000000000068000000000000000200000000000000020000"+"00474f524d51"+
+		"000001a228690160000000000000001a", hex.EncodeToString(check[:javaSize]))
 }
 
 // TestStoreOfApacheAfterACrash: units that the checkpoint does not count yet
