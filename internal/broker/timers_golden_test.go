@@ -58,7 +58,7 @@ func TestApachesTimers(t *testing.T) {
 				switch k {
 				case wire.PropTimerOutMs, wire.PropRealTopic, wire.PropRealQueueID:
 				case wire.PropTimerDeliverMs:
-					h.Properties = wire.AppendProperty(h.Properties, k, strconv.Itoa(stopped+1700))
+					h.Properties = wire.AppendProperty(h.Properties, k, strconv.FormatInt(stopped+1700, 10))
 				default:
 					h.Properties = wire.AppendProperty(h.Properties, k, v)
 				}

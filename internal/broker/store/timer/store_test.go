@@ -13,7 +13,7 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/broker/store/mfile"
 )
 
-const testNow = 1_800_000_000_000
+const testNow = int64(1_800_000_000_000)
 
 func testConfig(fs mfile.FS) Config {
 	return Config{
@@ -223,7 +223,7 @@ func TestGoldenStore(t *testing.T) {
 	fs := goldenStore(t)
 	s := openStore(t, goldenConfig(fs))
 	require.EqualValues(t, 2, s.State().Queue)
-	require.EqualValues(t, 1795974268000, s.State().Time)
+	require.Equal(t, int64(1795974268000), s.State().Time)
 	require.True(t, s.CaughtUp())
 	_, err := s.Save(math.MaxInt64, 1795974301000)
 	require.NoError(t, err)
