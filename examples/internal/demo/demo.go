@@ -148,3 +148,11 @@ func Start(ctx context.Context, r Role) (stop func() error, err error) {
 		return nil, errors.Join(context.Cause(ctx), stop())
 	}
 }
+
+// CheckTransactions has the embedded cluster ask about undecided transactions
+// now. Any other does so by itself, 6 s to a minute after they began.
+func (e *Env) CheckTransactions() {
+	if e.cluster != nil {
+		e.cluster.CheckTransactions()
+	}
+}
