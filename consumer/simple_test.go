@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gorocketmq/rocketmq"
@@ -264,8 +265,8 @@ func TestSimpleWaits(t *testing.T) {
 		for range 10 { // all wait with one request
 			wg.Go(func() {
 				got, err := s.Receive(t.Context(), 1, time.Minute)
-				require.NoError(t, err)
-				require.Len(t, got, 1)
+				assert.NoError(t, err)
+				assert.Len(t, got, 1)
 			})
 		}
 		synctest.Wait()
@@ -331,7 +332,7 @@ func TestSimpleEnds(t *testing.T) {
 
 		b.put("T", 0, "m")
 		m := receive(t, s, 1, time.Hour)[0]
-		time.AfterFunc(time.Minute, func() { require.NoError(t, s.Close(context.Background())) })
+		time.AfterFunc(time.Minute, func() { assert.NoError(t, s.Close(context.Background())) })
 		began = time.Now()
 		_, err = s.Receive(t.Context(), 1, time.Minute)
 		require.ErrorIs(t, err, rocketmq.ErrClosed)
@@ -354,7 +355,7 @@ func TestSimpleAndItsClient(t *testing.T) {
 		nothing(t, s, time.Second)
 		_, err := second.Receive(t.Context(), 1, time.Minute)
 		require.ErrorContains(t, err, "already has a consumer")
-		go func() { require.NoError(t, cl.Close(context.Background())) }()
+		go func() { assert.NoError(t, cl.Close(context.Background())) }()
 		_, err = s.Receive(t.Context(), 1, time.Minute)
 		require.ErrorIs(t, err, rocketmq.ErrClosed)
 		_, err = newSimple(t, cl, fromT).Receive(t.Context(), 1, time.Minute)
@@ -590,7 +591,7 @@ func TestSimpleConcurrently(t *testing.T) {
 				for {
 					got, err := s.Receive(ctx, 5, time.Minute)
 					if err != nil {
-						require.ErrorIs(t, err, context.Canceled)
+						assert.ErrorIs(t, err, context.Canceled)
 						return
 					}
 					for _, m := range got {
@@ -598,7 +599,7 @@ func TestSimpleConcurrently(t *testing.T) {
 						seen[string(m.Body)]++
 						mu.Unlock()
 					}
-					require.NoError(t, s.AckAll(context.Background(), got...))
+					assert.NoError(t, s.AckAll(context.Background(), got...))
 				}
 			})
 		}

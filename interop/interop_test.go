@@ -57,8 +57,11 @@ func TestApache(t *testing.T) {
 			if with := grouped(v); len(with) > 0 && v != "5.5.0" {
 				t.Run("groups", func(t *testing.T) { groups(t, c, with) })
 			}
-			if v == popVersion {
+			switch v {
+			case popVersion:
 				t.Run("pop", func(t *testing.T) { pops(t, v, c) })
+			case "4.9.7":
+				t.Run("pop", func(t *testing.T) { popRefused(t, c) })
 			}
 		})
 	}

@@ -54,6 +54,27 @@ func pops(t *testing.T, version string, c *cluster) {
 	})
 }
 
+// popRefused has our consumer meet a broker that knows no POP.
+func popRefused(t *testing.T, c *cluster) {
+	const topic = "Pop_refused"
+	c.makeTopic(t, topic)
+	cl, err := rocketmq.NewClient(rocketmq.WithNameServers(c.namesrv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, "client", cl.Close)
+	s, err := consumer.NewSimple(cl, "pop_refused", consumer.SubscribeTo(topic, selector.All))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := s.Receive(ctx, 1, time.Minute); !errors.Is(err, rocketmq.ErrUnsupported) || !strings.Contains(err.Error(), "5.0 or later") {
+		t.Fatalf("our simple consumer: %v, want one that says what it needs", err)
+	}
+	pairing(c.name, "our simple consumer", "refused as expected 1")
+}
+
 // newPopGroup is a group whose members pop.
 func newPopGroup(t *testing.T, c *cluster, name string) *group {
 	t.Helper()

@@ -70,6 +70,9 @@ func (c *Consumer) attempts(ctx context.Context, x *target) int {
 		g, err = wire.DecodeSubscriptionGroup(f.Body)
 	}
 	l := limit{int(g.RetryMaxTimes) + 1, now}
+	if ctx.Err() != nil {
+		return math.MaxInt
+	}
 	if err != nil {
 		c.log.Debug("how many attempts a message has is not known", "broker", x.broker, "err", err)
 		if l.attempts = known.attempts; l.attempts == 0 {

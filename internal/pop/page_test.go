@@ -68,7 +68,7 @@ func TestHandles(t *testing.T) {
 		require.Equal(t, []string{
 			"100 1700000000000 60000 3 0 b 0 100", "100 1700000000000 60000 3 0 b 0 101", "7 1700000000000 60000 3 0 b 1 9", "100 1700000000000 60000 3 0 b 0 102",
 			"5 1700000000000 60000 3 1 b 0 5", "6 1700000000000 60000 3 2 b 0 8",
-			"29 1700000000001 50000 4 1 b 0 30", // the broker's own
+			"29 1700000000001 50000 4 1 b 0 30",                                      // the broker's own
 			"11 1700000000000 60000 3 0 b 2 11", "11 1700000000000 60000 3 0 b 2 12", // a queue that the answer does not tell of
 		}, handles)
 		require.Equal(t, rocketmq.Queue{Topic: "T", Broker: "b", ID: 1}, queues[2])
