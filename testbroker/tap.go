@@ -3,8 +3,10 @@ package testbroker
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -78,16 +80,22 @@ func (t *tap) freeze() error {
 // release lets traffic go on and reports whether it was stopped.
 func (t *tap) release() bool {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.thaw == nil {
-		return false
+	frozen := t.thaw != nil
+	if frozen {
+		close(t.thaw)
+		t.thaw = nil
 	}
-	close(t.thaw)
-	t.thaw = nil
-	for c := range t.conns {
-		c.wakeWriter()
+	conns := slices.Collect(maps.Keys(t.conns))
+	t.mu.Unlock()
+	if frozen {
+		for _, c := range conns {
+			c.mu.Lock()
+			c.wakeReader()
+			c.mu.Unlock()
+			c.wakeWriter()
+		}
 	}
-	return true
+	return frozen
 }
 
 // frozen is closed when traffic goes on, nil if nothing stops it.
@@ -136,29 +144,39 @@ func (c *tapConn) quiet(w *way) bool {
 	return !(c.look && c.t.faults.watching()) && len(w.ready) == 0 && len(w.later) == 0 && len(w.stream.begun) == 0
 }
 
+// inbox is what a connection of a frozen server takes, as the system's buffers
+// would, before its peer has to wait.
+const inbox = 1 << 20
+
 // Read implements net.Conn.
 func (c *tapConn) Read(p []byte) (int, error) {
 	w := &c.ways[in]
 	for {
-		if thaw := c.t.frozen(); thaw != nil {
-			select {
-			case <-thaw:
-			case <-c.closed:
-				return 0, net.ErrClosed
-			}
-		}
 		c.mu.Lock()
 		if c.woken {
 			c.woken = false
 			_ = c.Conn.SetReadDeadline(time.Time{})
 		}
-		n, err := copy(p, w.ready), w.err
-		w.ready = w.ready[:copy(w.ready, w.ready[n:])]
-		c.mu.Unlock()
-		if n > 0 {
-			return n, nil
+		// After woken was looked at: who lets traffic go on wakes the reader then.
+		thaw := c.t.frozen()
+		n, err := 0, w.err
+		if thaw == nil {
+			n = copy(p, w.ready)
+			w.ready = w.ready[:copy(w.ready, w.ready[n:])]
 		}
-		if err != nil {
+		full := len(w.ready) >= inbox
+		c.mu.Unlock()
+		switch {
+		case n > 0:
+			return n, nil
+		case thaw != nil && (err != nil || full):
+			select {
+			case <-thaw:
+				continue
+			case <-c.closed:
+				return 0, net.ErrClosed
+			}
+		case err != nil:
 			return 0, err
 		}
 		select {
@@ -271,7 +289,14 @@ func (c *tapConn) inject(dir int, frame []byte) {
 		return // the Write under way settles it
 	}
 	c.settle(dir)
-	if dir == in && !c.woken {
+	if dir == in {
+		c.wakeReader()
+	}
+}
+
+// wakeReader has a Read look again. mu is held.
+func (c *tapConn) wakeReader() {
+	if !c.woken {
 		c.woken = true
 		_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
 	}
