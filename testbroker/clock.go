@@ -18,8 +18,8 @@ import (
 // and retries take a test no time. It shows start first; the zero time stands
 // for the present, which suits tests whose clients and brokers compare times.
 //
-// What the clock moves: store times, delay levels, the waiting time of retried
-// messages, checks of transactions, long polls, queue locks of ordered consumers. Connections,
+// What the clock moves: store times, delay levels, timers, the waiting time of
+// retried messages, checks of transactions, long polls, queue locks of ordered consumers. Connections,
 // heartbeats and registrations go by the machine's time, and so does
 // everything in clients.
 func ManualClock(start time.Time) Option {

@@ -75,19 +75,3 @@ func (w *wheel) put(time int64, s slot) {
 	binary.BigEndian.PutUint32(b[28:], 0)
 	w.dirty = true
 }
-
-// get is the slot of a time, false if it is not in use.
-func (w *wheel) get(time int64) (slot, bool) {
-	if w.file == nil {
-		return slot{}, false
-	}
-	n := time / w.precision
-	b := w.file.Data()[n%w.slots*slotSize:][:slotSize]
-	if int64(binary.BigEndian.Uint64(b)) != n {
-		return slot{}, false
-	}
-	return slot{
-		first: int64(binary.BigEndian.Uint64(b[8:])), last: int64(binary.BigEndian.Uint64(b[16:])),
-		num: int32(binary.BigEndian.Uint32(b[24:])),
-	}, true
-}
