@@ -327,7 +327,7 @@ func TestOrderedDeadLetter(t *testing.T) {
 				require.Equal(t, "1", s.body)
 				require.Equal(t, tc.count, s.h.ReconsumeTimes)
 				require.Equal(t, tc.limit, s.h.MaxReconsumeTimes, "both rules, above and not below, send it to the dead letters")
-				require.EqualValues(t, 1700000000000, s.h.BornTime)
+				require.EqualValues(t, int64(1700000000000), s.h.BornTime)
 				require.Equal(t, map[string]string{
 					"UNIQ_KEY": "id1", "KEYS": "k", "RETRY_TOPIC": "T", "ORIGIN_MESSAGE_ID": "0A00000200002A9F0000000000000001", "WAIT": "false",
 				}, s.props.Map())
