@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gorocketmq/rocketmq"
@@ -171,5 +172,39 @@ func TestLitePullTakesNoGoroutines(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, l.Assignment(), 1000)
 		require.Less(t, runtime.NumGoroutine()-before, 40)
+	})
+}
+
+// A listener can commit what was handed out of a queue that goes.
+func TestLitePullTellsOfQueues(t *testing.T) {
+	bubble(t, func(t *testing.T, b *fake) {
+		ctx := context.Background()
+		b.topic("T", 2)
+		b.put("T", 1, "m")
+		var l *consumer.LitePull
+		events := make(chan string, 8)
+		l = newLite(t, b.client(), toT(), earliest, consumer.WithManualCommit(), consumer.OnRebalance(func(ctx context.Context, r consumer.Rebalance) {
+			if r.Kind == consumer.Revoked {
+				assert.NoError(t, l.Commit(ctx, r.Queues...))
+			}
+			events <- fmt.Sprint(r.Kind, " ", r.Topic, " ", len(r.Queues))
+		}))
+		require.NoError(t, l.Ready(ctx))
+		require.Equal(t, "assigned T 2", <-events)
+		_, err := l.Poll(ctx)
+		require.NoError(t, err)
+		other := newLite(t, b.client(rocketmq.WithInstanceName("zzz")), toT())
+		require.NoError(t, other.Ready(ctx))
+		require.Equal(t, "revoked T 1", <-events)
+		synctest.Wait()
+		require.EqualValues(t, 1, b.stored("T", 1))
+		_, err = other.Poll(within(t, time.Minute))
+		require.ErrorIs(t, err, context.DeadlineExceeded, "so it does not come again")
+		b.put("T", 0, "late")
+		_, err = l.Poll(ctx)
+		require.NoError(t, err)
+		require.NoError(t, l.Close(ctx))
+		require.Equal(t, "revoked T 1", <-events)
+		require.EqualValues(t, 1, b.stored("T", 0))
 	})
 }

@@ -31,6 +31,7 @@ type Lite struct {
 	opened  atomic.Bool
 	release func() // set while opening
 	closing sync.Once
+	parting atomic.Bool // Close tells the listener, which may commit
 	result  error
 
 	polls atomic.Uint64 // the number of the latest poll, see queue.handed
@@ -180,15 +181,17 @@ func (l *Lite) leave(ctx context.Context) error {
 	for _, q := range qs {
 		q.stop()
 	}
-	if l.manual {
-		qs = slices.DeleteFunc(qs, (*queue).toldByHand)
-	}
 	if ctx.Err() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
 	last, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
+	l.parting.Store(true)
 	c.part(last, qs)
+	l.parting.Store(false)
+	if l.manual {
+		qs = slices.DeleteFunc(qs, (*queue).toldByHand)
+	}
 	errs := []error{c.commitNow(last, qs, true)}
 	if l.given == nil {
 		errs = append(errs, c.cfg.Runtime.UnregisterConsumer(last, string(c.groupWire)))

@@ -63,7 +63,7 @@ func (q *queue) markDone() bool {
 // waits until the brokers have confirmed it. A queue that is being given to another
 // member can still be committed for a moment.
 func (l *Lite) Commit(ctx context.Context, keys []rocketmq.Queue) error {
-	if l.life.Err() != nil {
+	if l.life.Err() != nil && !l.parting.Load() {
 		return rocketmq.ErrClosed
 	}
 	c := l.c
