@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,10 +132,11 @@ func TestPullGoesWhereTheBrokerSays(t *testing.T) {
 		b.topic("T", 1)
 		ln, err := b.net.Listen("replica:10911")
 		require.NoError(t, err)
-		asked, fail := map[string]int{}, false
+		var master, other atomic.Int32
+		var fail atomic.Bool
 		replica := remoting.NewServer(remoting.ServerConfig{Config: remoting.Config{Handler: func(r *remoting.Request) {
-			asked["replica"]++
-			if fail {
+			other.Add(1)
+			if fail.Load() {
 				r.Drop()
 				return
 			}
@@ -151,7 +153,7 @@ func TestPullGoesWhereTheBrokerSays(t *testing.T) {
 			return true
 		})
 		b.on(wire.ReqPullMessage, func(r *remoting.Request) bool {
-			asked["master"]++
+			master.Add(1)
 			r.Reply(wire.RespPullNotFound, "", &wire.PullResponse{SuggestBrokerID: 1, NextOffset: 7, MaxOffset: 7}, nil)
 			return true
 		})
@@ -163,11 +165,11 @@ func TestPullGoesWhereTheBrokerSays(t *testing.T) {
 		for range 3 {
 			require.NoError(t, pull())
 		}
-		require.Equal(t, map[string]int{"master": 1, "replica": 2}, asked)
-		fail = true
+		require.Equal(t, []int32{1, 2}, []int32{master.Load(), other.Load()})
+		fail.Store(true)
 		require.ErrorIs(t, pull(), rocketmq.ErrTimeout)
 		require.NoError(t, pull())
-		require.Equal(t, 2, asked["master"])
+		require.EqualValues(t, 2, master.Load())
 	})
 }
 

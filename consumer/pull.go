@@ -39,7 +39,7 @@ type Request struct {
 	Queue  rocketmq.Queue
 	Offset int64         // of the first message wanted
 	Max    int           // messages at most; 0: 32. Brokers send fewer if they are large, and no more than their own limit.
-	Wait   time.Duration // how long the broker waits for messages if there are none (long polling); 0: not at all
+	Wait   time.Duration // how long the broker waits for messages if there are none (long polling; Apache's up to 5 s longer); 0: not at all
 	Expr   selector.Expr // which messages; the zero value is all
 }
 
@@ -78,7 +78,7 @@ func (s PullStatus) String() string {
 }
 
 // Pull asks the broker for messages of one queue from one offset on. It takes up to
-// Wait and the request timeout. An offset outside of the queue's range is a
+// the request timeout, with a Wait that and 5 s longer. An offset outside of the queue's range is a
 // [*rocketmq.OffsetError] that comes with a page, whose Next says where to go on. A
 // message that cannot be decompressed is a [*BodyError], with a page of those before
 // it; Next is its offset. A broker that does not know the topic refuses with

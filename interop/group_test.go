@@ -110,6 +110,7 @@ type group struct {
 	sender  *sender
 	ordered bool
 	pop     bool // members receive and acknowledge single messages
+	poll    bool // members ask for messages and commit
 	most    int  // attempts of a message, 0 for the clients' default
 
 	joined  int
@@ -178,6 +179,8 @@ func (g *group) join(who string) *member {
 	switch {
 	case who == us && g.pop:
 		g.oursPopping(m)
+	case who == us && g.poll:
+		g.oursPolling(m)
 	case who == us:
 		g.ours(m)
 	case who == officialGo:
@@ -185,6 +188,9 @@ func (g *group) join(who string) *member {
 		cmd.Dir = newDir(g.t, "go-client")
 		cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "ROCKETMQ_GO_LOG_LEVEL=error")
 		g.process(m, cmd)
+	case g.poll:
+		version := strings.TrimPrefix(who, java)
+		g.process(m, javaCommand(javaHome(g.t, "poll-"+version), javaClasses(g.t, version), toolFlags, "Poll", g.c.namesrv, g.name, topic))
 	default:
 		how, version := "concurrently", strings.TrimPrefix(who, java)
 		if g.ordered {

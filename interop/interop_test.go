@@ -63,6 +63,9 @@ func TestApache(t *testing.T) {
 			case "4.9.7":
 				t.Run("pop", func(t *testing.T) { popRefused(t, c) })
 			}
+			if v == pollVersion {
+				t.Run("poll", func(t *testing.T) { polls(t, v, c) })
+			}
 		})
 	}
 }
@@ -109,6 +112,9 @@ func TestRmqbroker(t *testing.T) {
 	}
 	if slices.Contains(versions, popVersion) {
 		t.Run("pop", func(t *testing.T) { pops(t, popVersion, c) })
+	}
+	if slices.Contains(versions, pollVersion) {
+		t.Run("poll", func(t *testing.T) { polls(t, pollVersion, c) })
 	}
 	t.Run("stop", func(t *testing.T) {
 		if err := c.broking.stop(); err != nil {

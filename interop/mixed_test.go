@@ -31,6 +31,15 @@ func mixedGroup(t *testing.T, c *cluster, whose []string) {
 		g.leave(g.members[0])
 	}
 
+	line := g.checkShared(ours)
+	pairing(c.name, fmt.Sprintf("%s, %s and %s", us, strings.Join(whose, ", "), officialGo), "%s", line)
+}
+
+// checkShared looks at what the members of a group have got that share its messages,
+// and counts. Those sent in mode "steady" must not come twice, nor those again that
+// ours has handled before it left.
+func (g *group) checkShared(ours *member) string {
+	g.t.Helper()
 	var faults []string
 	sent := make(map[string]record)
 	for _, s := range g.sender.sent {
@@ -62,14 +71,14 @@ func mixedGroup(t *testing.T, c *cluster, whose []string) {
 		}
 	}
 	for _, text := range twice {
-		t.Log(text)
+		g.t.Log(text)
 		if strings.HasPrefix(text, "ours-leaves-") && strings.Contains(text, "came to "+ours.name+",") {
 			faults = append(faults, text) // ours commits what it has handled before it leaves
 		}
 	}
 	line := fmt.Sprintf("%s duplicates %d%s altered %d", g.counts(), duplicates, when(by), len(faults))
 	if len(faults) > 0 {
-		t.Fatalf("%s\n%s", line, strings.Join(faults[:min(20, len(faults))], "\n"))
+		g.t.Fatalf("%s\n%s", line, strings.Join(faults[:min(20, len(faults))], "\n"))
 	}
-	pairing(c.name, fmt.Sprintf("%s, %s and %s", us, strings.Join(whose, ", "), officialGo), "%s", line)
+	return line
 }

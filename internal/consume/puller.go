@@ -15,6 +15,10 @@ import (
 	"github.com/gorocketmq/rocketmq/selector"
 )
 
+// heldLonger is how late Apache's brokers answer a held pull for which nothing has
+// come: they look at them every 5 s (PullRequestHoldService).
+const heldLonger = 5 * time.Second
+
 // Puller makes single requests about queues in the name of a group. It has no
 // goroutines and is no member of the group.
 type Puller struct {
@@ -66,7 +70,11 @@ func (p *Puller) Pull(ctx context.Context, f Fetch) (Fetched, error) {
 	if err != nil {
 		return Fetched{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.Wait+p.rt.RequestTimeout())
+	limit := p.rt.RequestTimeout()
+	if f.Wait > 0 {
+		limit += f.Wait + heldLonger
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	h := wire.PullRequest{
 		Group: []byte(p.group), Topic: []byte(route.Topic), QueueID: int32(f.Queue.ID), Offset: f.Offset, MaxMsgs: int32(f.Max),

@@ -78,7 +78,7 @@ public class Consume {
     }
 
     /** Takes a message and says whether it failed. */
-    private static boolean handle(MessageExt m) {
+    static boolean handle(MessageExt m) {
         Record r = Record.received(m).set("begin", micros());
         boolean failed = number(m, "dead") > 0 || m.getReconsumeTimes() < number(m, "fail");
         try {
