@@ -12,8 +12,10 @@
 //	}
 //	return c.Run(ctx) // until ctx ends; running handlers finish first
 //
-// [Simple] has no handlers: it receives messages when it is asked to, and
-// acknowledges each by itself.
+// The others have no handlers. [LitePull] returns messages when it is asked to, of
+// queues that it shares with its group or that it was given, and commits offsets.
+// [Simple] receives messages and acknowledges each by itself. [Pull] reads one
+// queue from one offset, and that is all.
 //
 // # What is promised
 //

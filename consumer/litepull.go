@@ -177,7 +177,8 @@ func (p *LitePull) Resume(queues ...rocketmq.Queue) { p.l.Resume(queues) }
 func (p *LitePull) Assignment() []rocketmq.Queue { return p.l.Assignment() }
 
 // Assign has a consumer that was made with [AssignTo] read these queues and no
-// others. Those that stay go on where they are. It does no I/O; a queue that its
+// others: messages of those are not returned any more. Those that stay go on where
+// they are. It does no I/O; a queue that its
 // topic does not have is reported in the log and waited for. It is
 // [rocketmq.ErrInvalidOption] if queues are shared within the group.
 func (p *LitePull) Assign(queues ...rocketmq.Queue) error {

@@ -41,6 +41,9 @@
 // itself and both in one group. What is not acknowledged comes again as the next
 // attempt, what is held back does not, and what has had all attempts is a dead letter.
 //
+// Our lite pull consumer shares a group with Java's, and our bare pull reads a
+// topic, on Apache 5.3.3 and on rmqbroker.
+//
 // Some pairings have Apache on both ends. They are the control: they show that
 // the Java and Go programs and the reading of mqadmin's tables accept the real
 // thing, so that a failure against this module's broker means something.

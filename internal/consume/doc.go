@@ -30,6 +30,10 @@
 //
 // A member that broadcasts has all queues, and offsets of its own: see local.go.
 //
+// A [Lite] has no handlers, dispatchers and workers: its queues stand in line for
+// whoever polls, see poll.go, and what counts as done is said in liteoffsets.go.
+// A [Puller] has nothing but single requests.
+//
 // What a broker hears last counts, so the offsets of one queue only grow in the
 // order in which frames are encoded ([queue.tell]); an offset that an operator
 // or a broker moves back makes a new queue.
@@ -38,12 +42,13 @@
 //
 // A consumer has six of its own: the rebalance loop, the commit loop, the
 // timers, the settler, which sends failed messages back, the watchdog, and one for
-// heartbeats out of turn. In order a seventh keeps the locks. Short-lived ones
+// heartbeats out of turn. In order a seventh keeps the locks; a Lite has no settler and no
+// watchdog, and no heartbeats if its queues are given. Short-lived ones
 // dial, load offsets, ask for locks, take queues over, revoke, and tell the application. All belong to one run.Group; the workers' are the pool's.
 //
 // # Locks
 //
-// Consumer.mu, queue.mu, dispatcher.mu, the timers' and the locker's are leaves: none is
+// Consumer.mu, queue.mu, dispatcher.mu, Lite.mu, given.mu, Puller.mu, the timers' and the locker's are leaves: none is
 // taken while another is held, and none is held across a call of the
 // connection, the pool or the application.
 package consume

@@ -47,7 +47,8 @@ func (g *given) of(topic string) []rocketmq.Queue {
 	return out
 }
 
-// Assign gives other queues, from the next rebalance on, which follows at once.
+// Assign gives other queues. What is not among them is given up here and now; what
+// is new comes with the next rebalance, which follows at once.
 func (l *Lite) Assign(queues []rocketmq.Queue) error {
 	g := l.given
 	set := make(map[rocketmq.Queue]bool, len(queues))
@@ -67,6 +68,15 @@ func (l *Lite) Assign(queues []rocketmq.Queue) error {
 	}
 	g.queues, g.topics = set, topics
 	g.mu.Unlock()
+	for _, t := range topics {
+		var kept []rocketmq.Queue
+		for _, q := range l.c.queues() {
+			if q.topic == t && set[q.key] {
+				kept = append(kept, q.key)
+			}
+		}
+		l.c.apply(t, kept)
+	}
 	l.announce()
 	l.c.rebalanceSoon()
 	return nil
@@ -99,6 +109,15 @@ func missing(queues, readable []rocketmq.Queue) error {
 func (c *Consumer) unknownGroup(err error) bool {
 	var be *rocketmq.BrokerError
 	return c.lite != nil && c.lite.given != nil && errors.As(err, &be) && be.Code == rocketmq.CodeGroupNotExist
+}
+
+// started looks at a queue that has come into the table: what was not wanted any
+// more by then is given up again.
+func (l *Lite) started(q *queue) {
+	l.announce()
+	if l.given != nil && !l.given.has(q.key) {
+		l.c.giveUp(q)
+	}
 }
 
 // gainGiven is what rebalancing a topic comes to if nobody else is asked.

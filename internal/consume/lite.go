@@ -102,7 +102,8 @@ func (l *Lite) Open(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(l.life, func() { cancel(rocketmq.ErrClosed) })()
+	stop := context.AfterFunc(l.life, func() { cancel(rocketmq.ErrClosed) })
+	defer stop()
 	release, err := l.adopt()
 	if err != nil {
 		return err

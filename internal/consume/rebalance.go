@@ -424,7 +424,7 @@ func (c *Consumer) start(q *queue) bool {
 		return false
 	}
 	if c.lite != nil {
-		c.lite.announce()
+		c.lite.started(q)
 	}
 	q.startPull()
 	return true
