@@ -44,7 +44,8 @@ func startApache(t *testing.T, version string) *cluster {
 	}
 
 	startNamesrv(t, version, dir, ns)
-	c.broking = startApacheBroker(t, version, dir, c, filepath.Join(dir, "store"), "mappedFileSizeCommitLog=67108864")
+	c.broking = startApacheBroker(t, version, dir, c, filepath.Join(dir, "store"),
+		append([]string{"mappedFileSizeCommitLog=67108864"}, soonChecked...)...)
 	return c
 }
 
@@ -102,7 +103,7 @@ func startOurs(t *testing.T) *cluster {
 	bin := goBuild(t, "..", "./cmd/rmqbroker")
 	dir := newDir(t, "rmqbroker")
 	conf := filepath.Join(dir, "broker.conf")
-	writeFile(t, conf, strings.Join([]string{
+	writeFile(t, conf, strings.Join(append([]string{
 		"brokerClusterName=" + clusterName,
 		"brokerName=" + brokerName,
 		"brokerId=0",
@@ -110,7 +111,7 @@ func startOurs(t *testing.T) *cluster {
 		"autoCreateSubscriptionGroup=true",
 		"traceTopicEnable=true",
 		"recallMessageEnable=true",
-	}, "\n")+"\n")
+	}, soonChecked[:2]...), "\n")+"\n")
 	c := &cluster{
 		name:    "rmqbroker",
 		namesrv: fmt.Sprintf("127.0.0.1:%d", freePort(t)),

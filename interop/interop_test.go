@@ -54,6 +54,9 @@ func TestApache(t *testing.T) {
 			if v == timerVersion {
 				t.Run("timers", func(t *testing.T) { timersJava(t, v, c) })
 			}
+			if v != "5.5.0" {
+				t.Run("transactions", func(t *testing.T) { transactions(t, v, c) })
+			}
 			if with := grouped(v); len(with) > 0 && v != "5.5.0" {
 				t.Run("groups", func(t *testing.T) { groups(t, c, with) })
 			}
@@ -102,6 +105,9 @@ func TestRmqbroker(t *testing.T) {
 		t.Run("requests "+v, func(t *testing.T) { requests(t, v, c) })
 		if v != "4.9.7" {
 			t.Run("timers "+v, func(t *testing.T) { timersJava(t, v, c) })
+		}
+		if v != "5.5.0" {
+			t.Run("transactions "+v, func(t *testing.T) { transactions(t, v, c) })
 		}
 	}
 	t.Run("our producer", func(t *testing.T) { oursToJava(t, versions[0], c) })
