@@ -311,3 +311,12 @@ func TestRegistrationForms(t *testing.T) {
 	_, err = DecodeRegisterBrokerBody(bomb.Bytes())
 	require.NoError(t, err)
 }
+
+// An empty type of a retry policy is the default one, like a missing one.
+func TestRetryPolicyWithoutType(t *testing.T) {
+	for _, policy := range []string{`{}`, `null`, `{"type":""}`, `{"type":null}`} {
+		g, err := DecodeSubscriptionGroup([]byte(`{"groupRetryPolicy":` + policy + `}`))
+		require.NoError(t, err)
+		require.Equal(t, "CUSTOMIZED", g.RetryPolicy.Type, policy)
+	}
+}

@@ -1,5 +1,7 @@
 package wire
 
+import "cmp"
+
 // SubscriptionGroup is a consumer group as a broker keeps it.
 type SubscriptionGroup struct {
 	Name                         string
@@ -163,7 +165,7 @@ func (r *jsonReader) retryPolicy() RetryPolicy {
 	r.object(func(k jsonKey) {
 		switch string(k.text) {
 		case "type":
-			p.Type = r.text()
+			p.Type = cmp.Or(r.text(), p.Type)
 		case "customizedRetryPolicy":
 			r.object(func(k jsonKey) {
 				if string(k.text) == "next" {
