@@ -100,7 +100,7 @@ func (s *shop) customer(ctx context.Context, o order, placed *atomic.Int64) erro
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		s.tl.some("again", "orders", "order %d is not placed, the customer tries again: %v", o.id, err)
+		s.tl.some("again", "orders", "order %d is not placed, the customer tries again: %s", o.id, brief(err))
 		pause(ctx, 250*time.Millisecond)
 	}
 	placed.Add(1)

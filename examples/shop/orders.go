@@ -56,7 +56,7 @@ func (s *orderService) place(ctx context.Context, o order) error {
 		case dbErr != nil:
 			return dbErr
 		case n > 0:
-			s.tl.some("unsure", "orders", "order %d is written, the broker will ask: %v", o.id, err)
+			s.tl.some("unsure", "orders", "order %d is written, the broker will ask: %s", o.id, brief(err))
 			return nil
 		}
 	}

@@ -92,7 +92,7 @@ func (s *paymentService) relay(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			s.tl.some("outbox", "payments", "the outbox waits: %v", err)
+			s.tl.some("outbox", "payments", "the outbox waits: %s", brief(err))
 			pause(ctx, 200*time.Millisecond)
 		case n == 0:
 			select {

@@ -49,5 +49,15 @@ func (t *timeline) print(who, text string) {
 	_, _ = fmt.Fprintf(t.out, "%7.3f  %-10s %s\n", time.Since(t.began).Seconds(), who, text)
 }
 
+// brief is the beginning of an error, which can be long: it tells of every
+// attempt.
+func brief(err error) string {
+	text, long := err.Error(), 90
+	if len(text) > long {
+		text = text[:long] + "..."
+	}
+	return text
+}
+
 // euros writes an amount.
 func euros(cents int64) string { return fmt.Sprintf("%d.%02d EUR", cents/100, cents%100) }
