@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gorocketmq/rocketmq/internal/broker/deadlines"
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/clock"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
@@ -32,12 +33,11 @@ const maxHold = time.Hour
 type hold struct {
 	replier  remoting.Replier
 	mem      []byte // the request's bytes
-	deadline time.Time
+	deadline deadlines.Entry
 	final    bool // answer whatever the next read gives
 	queue    *queuePolls
 	inQueue  int // index in queue.held
 	inConn   int // index in conns[conn]
-	inHeap   int
 }
 
 // queuePolls are the pulls held for one queue.
@@ -58,7 +58,7 @@ type polls struct {
 	mu     sync.Mutex // guards all below; only the clock's own lock is taken under it
 	queues map[string]map[int32]*queuePolls
 	conns  map[*remoting.Conn][]*pullOp
-	heap   []*pullOp // by deadline
+	heap   deadlines.Heap[*pullOp]
 	timer  clock.Timer
 	ready  []*pullOp
 	head   int // of ready
@@ -69,6 +69,7 @@ func newPolls(c clock.Clock, runners int) *polls {
 	return &polls{
 		clock: c, wake: make(chan struct{}, runners),
 		queues: map[string]map[int32]*queuePolls{}, conns: map[*remoting.Conn][]*pullOp{},
+		heap: deadlines.New(func(op *pullOp) *deadlines.Entry { return &op.hold.deadline }),
 	}
 }
 
@@ -83,7 +84,7 @@ func (p *polls) park(op *pullOp, replier remoting.Replier) bool {
 	}
 	h := &op.hold
 	h.replier = replier
-	h.deadline = p.clock.Now().Add(wait)
+	h.deadline.At = p.clock.Now().Add(wait)
 	own(&h.mem, &op.req)
 	return p.hold(op)
 }
@@ -141,7 +142,7 @@ func (p *polls) insert(op *pullOp) {
 	h.inConn = len(p.conns[conn])
 	p.conns[conn] = append(p.conns[conn], op)
 	p.n.Add(1)
-	if p.push(op) {
+	if p.heap.Push(op) {
 		p.arm()
 	}
 }
@@ -163,7 +164,7 @@ func (p *polls) take(op *pullOp) {
 	list[h.inConn].hold.inConn = h.inConn
 	list[last] = nil
 	p.conns[conn] = list[:last]
-	p.remove(h.inHeap)
+	p.heap.Remove(op)
 	h.queue = nil
 	p.n.Add(-1)
 }
@@ -250,8 +251,8 @@ func (p *polls) wakeTopic(topic string) {
 func (p *polls) expire() {
 	p.mu.Lock()
 	now := p.clock.Now()
-	for len(p.heap) > 0 && !p.heap[0].hold.deadline.After(now) {
-		op := p.heap[0]
+	for p.heap.Len() > 0 && !p.heap.Next().After(now) {
+		op := p.heap.First()
 		p.take(op)
 		op.hold.final = true
 		p.ready = append(p.ready, op)
@@ -263,10 +264,10 @@ func (p *polls) expire() {
 
 // arm sets the timer to the earliest deadline.
 func (p *polls) arm() {
-	if len(p.heap) == 0 || p.closed {
+	if p.heap.Len() == 0 || p.closed {
 		return
 	}
-	d := p.heap[0].hold.deadline.Sub(p.clock.Now())
+	d := p.heap.Next().Sub(p.clock.Now())
 	if p.timer == nil {
 		p.timer = p.clock.AfterFunc(d, p.expire)
 	} else {
@@ -331,7 +332,7 @@ func (p *polls) again(op *pullOp) {
 		op.read(op.hold.replier.Conn(), true)
 		nothing := op.code == wire.RespPullNotFound || op.remark == store.NoMatchedMessage.String()
 		onward := op.resp.NextOffset > op.req.Offset || op.resp.NextOffset >= op.resp.MaxOffset // else it would spin
-		if nothing && onward && !op.hold.final && p.clock.Now().Before(op.hold.deadline) {
+		if nothing && onward && !op.hold.final && p.clock.Now().Before(op.hold.deadline.At) {
 			op.req.Offset = op.resp.NextOffset
 			if p.hold(op) {
 				return
@@ -346,8 +347,8 @@ func (p *polls) again(op *pullOp) {
 func (p *polls) close() {
 	p.mu.Lock()
 	p.closed = true
-	for len(p.heap) > 0 {
-		op := p.heap[0]
+	for p.heap.Len() > 0 {
+		op := p.heap.First()
 		p.take(op)
 		p.ready = append(p.ready, op)
 	}
@@ -366,8 +367,8 @@ func (p *polls) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	for len(p.heap) > 0 {
-		p.take(p.heap[0])
+	for p.heap.Len() > 0 {
+		p.take(p.heap.First())
 	}
 	p.ready, p.head = nil, 0
 	if p.timer != nil {

@@ -33,10 +33,10 @@ func pollFixture(t *testing.T, opts ...func(*Config)) (*Broker, *peer, *clock.Ma
 func heldFrom(b *Broker) int64 {
 	b.polls.mu.Lock()
 	defer b.polls.mu.Unlock()
-	if len(b.polls.heap) != 1 {
+	if b.polls.heap.Len() != 1 {
 		return -1
 	}
-	return b.polls.heap[0].req.Offset
+	return b.polls.heap.First().req.Offset
 }
 
 // openRequest is a request of the client that waits for its answer, and the
@@ -47,7 +47,7 @@ func openRequest(tb testing.TB, b *Broker, p *peer) (<-chan *wire.Frame, remotin
 	held(tb, b, 1)
 	b.polls.mu.Lock()
 	defer b.polls.mu.Unlock()
-	op := b.polls.heap[0]
+	op := b.polls.heap.First()
 	b.polls.take(op)
 	return got, op.hold.replier
 }
@@ -227,7 +227,7 @@ func TestPollTables(t *testing.T) {
 			op := &pullOp{b: b, topic: b.topics.Lookup([]string{"T", "TBW102"}[r.IntN(2)])}
 			op.req.QueueID = r.Int32N(3)
 			op.hold.replier = conns[r.IntN(3)]
-			op.hold.deadline = testStart.Add(time.Duration(r.IntN(1000)) * time.Second)
+			op.hold.deadline.At = testStart.Add(time.Duration(r.IntN(1000)) * time.Second)
 			polls.mu.Lock()
 			polls.insert(op)
 			polls.mu.Unlock()
@@ -240,8 +240,8 @@ func TestPollTables(t *testing.T) {
 			model = slices.Delete(model, i, i+1)
 		}
 		if len(model) > 0 {
-			first := slices.MinFunc(model, func(a, b *pullOp) int { return a.hold.deadline.Compare(b.hold.deadline) })
-			require.Equal(t, first.hold.deadline, polls.heap[0].hold.deadline)
+			first := slices.MinFunc(model, func(a, b *pullOp) int { return a.hold.deadline.At.Compare(b.hold.deadline.At) })
+			require.Equal(t, first.hold.deadline.At, polls.heap.Next())
 		}
 		require.EqualValues(t, len(model), polls.n.Load())
 	}

@@ -154,7 +154,7 @@ func TestC64_OnlyMatchingPropertiesAnswer(t *testing.T) {
 	got := p.async(wire.ReqPullMessage, holding(sqlPull("T", "a > 10", 0)))
 	held(t, b, 1)
 	b.polls.mu.Lock()
-	op := b.polls.heap[0]
+	op := b.polls.heap.First()
 	b.polls.mu.Unlock()
 	for _, v := range []string{"1", "10", "many"} {
 		p.send(b, "T", 0, "not asked for", "a", v)
@@ -162,10 +162,11 @@ func TestC64_OnlyMatchingPropertiesAnswer(t *testing.T) {
 	p.send(b, "T", 0, "not asked for")
 	// Arrivals are announced before WaitDispatched returns: none has taken it.
 	b.polls.mu.Lock()
-	require.Len(t, b.polls.heap, 1)
-	require.Same(t, op, b.polls.heap[0])
-	require.Zero(t, op.req.Offset, "nobody has read again for it")
+	n, first, offset := b.polls.heap.Len(), b.polls.heap.First(), op.req.Offset
 	b.polls.mu.Unlock()
+	require.Equal(t, 1, n)
+	require.Same(t, op, first)
+	require.Zero(t, offset, "nobody has read again for it")
 
 	advanceUntil(t, c, time.Second, func() bool { return heldFrom(b) == 4 })
 	select {

@@ -36,7 +36,7 @@ func (s *Service) HandleNotification(r *remoting.Request) {
 	resp := &wire.NotificationResponse{HasMsg: s.mayHave(op.want)}
 	if !resp.HasMsg && !r.Frame().IsOneway() {
 		op.hold.replier = r.Replier()
-		op.hold.deadline = s.deadline(req.BornTime, req.PollMillis)
+		op.hold.deadline.At = s.deadline(req.BornTime, req.PollMillis)
 		switch s.polls.park(op, op.want) {
 		case waits:
 			return

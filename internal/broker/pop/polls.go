@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/gorocketmq/rocketmq/internal/broker/deadlines"
 	"github.com/gorocketmq/rocketmq/internal/broker/store"
 	"github.com/gorocketmq/rocketmq/internal/clock"
 	"github.com/gorocketmq/rocketmq/internal/remoting"
@@ -61,12 +61,11 @@ type arrival struct {
 type hold struct {
 	replier  remoting.Replier
 	mem      []byte // the request's bytes
-	deadline time.Time
+	deadline deadlines.Entry
 	final    bool // answer whatever comes of the next try
 	list     *waitList
 	seq      uint64 // order of parking
 	inConn   int    // index in conns[conn]
-	inHeap   int
 }
 
 // waiting is all that waits for a topic in one group.
@@ -95,7 +94,7 @@ type polls struct {
 	mu     sync.Mutex                     // guards all below; only the clock's own lock is taken under it
 	topics map[string]map[string]*waiting // by topic, retry topics included, and group
 	conns  map[*remoting.Conn][]parked
-	heap   []parked // by deadline
+	heap   deadlines.Heap[parked]
 	timer  clock.Timer
 	ready  []parked
 	head   int // of ready
@@ -106,6 +105,7 @@ type polls struct {
 func newPolls(s *Service) *polls {
 	return &polls{
 		s: s, clock: s.clock, work: make(chan struct{}, runners), topics: map[string]map[string]*waiting{}, conns: map[*remoting.Conn][]parked{},
+		heap: deadlines.New(func(op parked) *deadlines.Entry { return &op.held().deadline }),
 	}
 }
 
@@ -121,7 +121,7 @@ const (
 // park holds a request that found nothing in w.
 func (p *polls) park(op parked, w want) verdict {
 	h := op.held()
-	if !h.deadline.After(p.clock.Now()) {
+	if !h.deadline.At.After(p.clock.Now()) {
 		return noWait
 	}
 	conn := h.replier.Conn()
@@ -183,7 +183,7 @@ func (p *polls) insert(op parked, l *waitList, conn *remoting.Conn) {
 	h.inConn = len(p.conns[conn])
 	p.conns[conn] = append(p.conns[conn], op)
 	p.n.Add(1)
-	if p.push(op) {
+	if p.heap.Push(op) {
 		p.arm()
 	}
 }
@@ -207,7 +207,7 @@ func (p *polls) take(op parked) {
 	list[h.inConn].held().inConn = h.inConn
 	list[last] = nil
 	p.conns[conn] = list[:last]
-	p.remove(h.inHeap)
+	p.heap.Remove(op)
 	h.list = nil
 	p.n.Add(-1)
 }
@@ -330,8 +330,8 @@ func (p *polls) count(topic, group string, queue int32) int {
 func (p *polls) expire() {
 	p.mu.Lock()
 	now := p.clock.Now()
-	for len(p.heap) > 0 && !p.heap[0].held().deadline.After(now) {
-		op := p.heap[0]
+	for p.heap.Len() > 0 && !p.heap.Next().After(now) {
+		op := p.heap.First()
 		op.held().final = true
 		p.release(op)
 	}
@@ -342,10 +342,10 @@ func (p *polls) expire() {
 
 // arm sets the timer to the earliest deadline.
 func (p *polls) arm() {
-	if len(p.heap) == 0 || p.closed {
+	if p.heap.Len() == 0 || p.closed {
 		return
 	}
-	d := p.heap[0].held().deadline.Sub(p.clock.Now())
+	d := p.heap.Next().Sub(p.clock.Now())
 	if p.timer == nil {
 		p.timer = p.clock.AfterFunc(d, p.expire)
 	} else {
@@ -408,9 +408,9 @@ func (p *polls) pick() parked {
 func (p *polls) close() {
 	p.mu.Lock()
 	p.closed = true
-	for len(p.heap) > 0 {
-		p.heap[0].held().final = true
-		p.release(p.heap[0])
+	for p.heap.Len() > 0 {
+		p.heap.First().held().final = true
+		p.release(p.heap.First())
 	}
 	if p.timer != nil {
 		p.timer.Stop()
@@ -426,8 +426,8 @@ func (p *polls) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	for len(p.heap) > 0 {
-		p.take(p.heap[0])
+	for p.heap.Len() > 0 {
+		p.take(p.heap.First())
 	}
 	p.ready, p.head = nil, 0
 	if p.timer != nil {

@@ -16,7 +16,7 @@ func (op *popOp) held() *hold { return &op.hold }
 func (op *popOp) park(replier remoting.Replier) bool {
 	h := &op.hold
 	h.replier = replier
-	h.deadline = op.s.deadline(op.req.BornTime, op.req.PollMillis)
+	h.deadline.At = op.s.deadline(op.req.BornTime, op.req.PollMillis)
 	own(&h.mem, &op.req)
 	return op.wait()
 }
