@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -27,9 +28,13 @@ const (
 type cluster struct {
 	name            string // as pairing lines show it
 	namesrv, broker string // host:port
+	alias           string // the broker's name if it is not brokerName
 	apache          bool
 	broking         *server
 }
+
+// called is the broker's name.
+func (c *cluster) called() string { return cmp.Or(c.alias, brokerName) }
 
 // startApache starts Apache's name server and broker of one version.
 func startApache(t *testing.T, version string) *cluster {
@@ -72,7 +77,7 @@ func startApacheBroker(t *testing.T, version, dir string, c *cluster, store stri
 	conf := filepath.Join(dir, "broker.conf")
 	writeFile(t, conf, strings.Join(append([]string{
 		"brokerClusterName=" + clusterName,
-		"brokerName=" + brokerName,
+		"brokerName=" + c.called(),
 		"brokerId=0",
 		"brokerRole=ASYNC_MASTER",
 		"brokerIP1=127.0.0.1",
@@ -88,6 +93,7 @@ func startApacheBroker(t *testing.T, version, dir string, c *cluster, store stri
 		"autoCreateTopicEnable=true",
 		"autoCreateSubscriptionGroup=true",
 		"traceTopicEnable=true",
+		"enablePropertyFilter=true",
 		"recallMessageEnable=true",       // those before 5.3.2 ignore it
 		"waitTimeMillsInSendQueue=10000", // not 200: busy machines are no reason to refuse messages
 	}, more...), "\n")+"\n")
@@ -136,7 +142,7 @@ func (c *cluster) waitBroker(t *testing.T) {
 	t.Helper()
 	const getBrokerClusterInfo = 106
 	c.waitNamesrv(t, getBrokerClusterInfo, nil, func(code int, body string) bool {
-		return code == 0 && strings.Contains(body, brokerName) && strings.Contains(body, c.broker)
+		return code == 0 && strings.Contains(body, c.called()) && strings.Contains(body, c.broker)
 	})
 }
 
@@ -169,7 +175,7 @@ func (c *cluster) waitRoute(t *testing.T, topic string) {
 	t.Helper()
 	const getRouteInfoByTopic = 105
 	c.waitNamesrv(t, getRouteInfoByTopic, map[string]string{"topic": topic}, func(code int, body string) bool {
-		return code == 0 && strings.Contains(body, brokerName)
+		return code == 0 && strings.Contains(body, c.called())
 	})
 }
 

@@ -44,6 +44,7 @@ type disk struct {
 	c     *cluster
 	store string
 	list  string
+	more  []string // settings besides smallFiles
 }
 
 func newDisk(t *testing.T, c *cluster, name string) *disk {
@@ -71,7 +72,8 @@ func (d *disk) copied(t *testing.T, name string) *disk {
 func (d *disk) ours(t *testing.T) *server {
 	t.Helper()
 	conf := filepath.Join(filepath.Dir(d.store), "ours.conf")
-	writeFile(t, conf, strings.Join(append([]string{"brokerClusterName=" + clusterName, "brokerName=" + brokerName}, smallFiles...), "\n")+"\n")
+	lines := append([]string{"brokerClusterName=" + clusterName, "brokerName=" + d.c.called()}, smallFiles...)
+	writeFile(t, conf, strings.Join(append(lines, d.more...), "\n")+"\n")
 	s, _ := startServer(t, "rmqbroker", "rmqbroker ready", exec.Command(goBuild(t, "..", "./cmd/rmqbroker"),
 		"-namesrv-listen", "none", "-n", d.c.namesrv, "-listen", d.c.broker, "-store", d.store, "-c", conf))
 	d.c.waitBroker(t)
@@ -81,7 +83,7 @@ func (d *disk) ours(t *testing.T) *server {
 // apache starts Apache's broker on the directory.
 func (d *disk) apache(t *testing.T, version string) *server {
 	t.Helper()
-	return startApacheBroker(t, version, javaHome(t, "disk-"+version), d.c, d.store, smallFiles...)
+	return startApacheBroker(t, version, javaHome(t, "disk-"+version), d.c, d.store, append(slices.Clone(smallFiles), d.more...)...)
 }
 
 // check lets "rmqbroker store check" look at the directory.

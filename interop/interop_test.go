@@ -69,6 +69,12 @@ func TestApache(t *testing.T) {
 			if v == pollVersion {
 				t.Run("poll", func(t *testing.T) { polls(t, v, c) })
 			}
+			if v == exampleVersion {
+				t.Run("examples", func(t *testing.T) { examples(t, c) })
+			}
+			if v == operatorVersion {
+				t.Run("operator", func(t *testing.T) { operator(t, c) })
+			}
 		})
 	}
 }
@@ -121,6 +127,9 @@ func TestRmqbroker(t *testing.T) {
 	}
 	if slices.Contains(versions, pollVersion) {
 		t.Run("poll", func(t *testing.T) { polls(t, pollVersion, c) })
+	}
+	if slices.Contains(versions, operatorVersion) {
+		t.Run("operator", func(t *testing.T) { operator(t, c) })
 	}
 	t.Run("stop", func(t *testing.T) {
 		if err := c.broking.stop(); err != nil {

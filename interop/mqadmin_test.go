@@ -14,7 +14,12 @@ import (
 // with 0 whatever happens, so a stack trace in its output is the failure.
 func mqadmin(t *testing.T, version string, args ...string) string {
 	t.Helper()
-	dir := javaHome(t, "mqadmin-"+version)
+	return mqadminIn(t, javaHome(t, "mqadmin-"+version), version, args...)
+}
+
+// mqadminIn is the same with dir as the working directory.
+func mqadminIn(t *testing.T, dir, version string, args ...string) string {
+	t.Helper()
 	out, err := output(t, time.Minute, javaCommand(dir, fetchJars(t, version), toolFlags,
 		"org.apache.rocketmq.tools.command.MQAdminStartup", args...))
 	out = quiet(out)

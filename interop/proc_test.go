@@ -98,7 +98,12 @@ func (s *server) kill(t *testing.T) {
 
 func (s *server) tail(n int) string {
 	b, _ := os.ReadFile(s.log)
-	lines := strings.Split(strings.TrimSpace(quiet(string(b))), "\n")
+	return end(quiet(string(b)), n)
+}
+
+// end returns the last n lines of a text.
+func end(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 

@@ -99,8 +99,8 @@ func TestDiskTimers(t *testing.T) {
 	if !slices.Contains(versions, timerVersion) {
 		t.Skip(timerVersion + " is not among the versions")
 	}
+	goBuild(t, "..", "./cmd/rmqbroker")
 	ns := freePort(t)
-	c := &cluster{name: "disk-timers", namesrv: fmt.Sprintf("127.0.0.1:%d", ns), broker: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
 	startNamesrv(t, timerVersion, javaHome(t, "disk-timers-namesrv"), ns)
 	ours := func(d *disk) *server { return d.ours(t) }
 	apache := func(d *disk) *server { return d.apache(t, timerVersion) }
@@ -110,8 +110,10 @@ func TestDiskTimers(t *testing.T) {
 	}{{"ours", "apache " + timerVersion, ours, apache}, {"apache " + timerVersion, "ours", apache, ours}} {
 		for _, end := range []string{"stopped", "killed"} {
 			t.Run(x.from+" "+end+" to "+x.to, func(t *testing.T) {
-				d := newDisk(t, c, "timers-"+strings.ReplaceAll(x.from, " ", "-")+"-"+end)
+				t.Parallel()
 				topic := fmt.Sprintf("DiskTimers_%.4s_%s", x.from, end)
+				c := &cluster{name: topic, alias: "broker-" + topic, namesrv: fmt.Sprintf("127.0.0.1:%d", ns), broker: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
+				d := newDisk(t, c, topic)
 				b := x.take(d)
 				c.makeTopic(t, topic)
 				sent := timersTo(t, c, topic, 9*time.Second)
