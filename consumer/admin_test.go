@@ -193,6 +193,24 @@ func TestRunningInfoOfABroadcast(t *testing.T) {
 	})
 }
 
+// mqadmin cannot do without the time of its start.
+func TestRunningInfoOfASimpleConsumer(t *testing.T) {
+	popBubble(t, func(t *testing.T, b *fake, _ *fakePop) {
+		time.Sleep(time.Minute)
+		began := time.Now()
+		b.put("T", 0, "m")
+		s := newSimple(t, b.client(), fromT)
+		time.Sleep(time.Minute)
+		receive(t, s, 1, time.Minute)
+		info := b.runningInfo(true)
+		require.Equal(t, map[string]string{
+			wire.InfoOrderly: "false", wire.InfoType: "CONSUME_POP", wire.InfoVersion: "V5_3_3", wire.InfoStart: fmt.Sprint(began.UnixMilli()),
+		}, info.Properties)
+		require.Contains(t, info.Status, "T")
+		require.Contains(t, info.Stack, "goroutine")
+	})
+}
+
 // An operator has one message handled (code 309): by the handler of its topic, with
 // the middleware, whatever the pause, and nothing else happens.
 func TestConsumeDirectly(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strconv"
 
 	"github.com/gorocketmq/rocketmq/internal/client"
 	"github.com/gorocketmq/rocketmq/internal/wire"
@@ -52,7 +53,10 @@ func (c *Consumer) Offsets(string) map[wire.MessageQueue]int64 { return nil }
 // RunningInfo implements [client.Consumer].
 func (c *Consumer) RunningInfo(_ context.Context, jstack bool) ([]byte, error) {
 	info := wire.RunningInfo{
-		Properties:    map[string]string{wire.InfoOrderly: "false", wire.InfoType: wire.ConsumePop, wire.InfoVersion: "V5_3_3"},
+		Properties: map[string]string{
+			wire.InfoOrderly: "false", wire.InfoType: wire.ConsumePop, wire.InfoVersion: "V5_3_3",
+			wire.InfoStart: strconv.FormatInt(c.topics[0].version, 10), // without it mqadmin's consumerStatus fails
+		},
 		Subscriptions: c.HeartbeatData().Subscriptions,
 		Status:        make(map[string]wire.ConsumeStatus),
 	}
