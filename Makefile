@@ -71,6 +71,7 @@ fuzz: ## run each FuzzXxx for FUZZTIME
 .PHONY: examples
 examples: ## run every example to its end
 	@for d in $$(ls -d examples/*/ | grep -v /internal/); do echo "$(GO) run ./$${d%/}"; $(GO) run ./$${d%/} || exit 1; done
+	$(GO) run ./examples/shop -orders 2000 -chaos
 
 .PHONY: nested
 nested: ## build, vet and test the nested modules
