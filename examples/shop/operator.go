@@ -103,9 +103,9 @@ func eachDeadLetter(ctx context.Context, cl *rocketmq.Client, group string, f fu
 	return nil
 }
 
-// operator looks at the dead letters of the logistics, until those of so many
-// orders are there, and sends them again.
-func (s *shop) operator(ctx context.Context, want int) error {
+// listDead lists the dead letters of the logistics when those of so many orders
+// are there.
+func (s *shop) listDead(ctx context.Context, want int) error {
 	cl, err := rocketmq.NewClient(s.opts...)
 	if err != nil {
 		return err
@@ -130,15 +130,24 @@ func (s *shop) operator(ctx context.Context, want int) error {
 	if want == 0 {
 		return nil
 	}
-	command := fmt.Sprintf("shop dead-letters -namesrv %s -group %s", s.namesrv, s.logistics)
-	s.tl.say("operator", "$ %s", command)
-	if _, err := deadLetters(ctx, s.opts, s.logistics, false, s.out); err != nil {
-		return err
+	s.tl.say("operator", "$ %s", s.command())
+	_, err = deadLetters(ctx, s.opts, s.logistics, false, s.out)
+	return err
+}
+
+// resendDead has the logistics get them again.
+func (s *shop) resendDead(ctx context.Context, want int) error {
+	if want == 0 {
+		return nil
 	}
-	s.tl.say("operator", "$ %s -resend", command)
+	s.tl.say("operator", "$ %s -resend", s.command())
 	n, err := deadLetters(ctx, s.opts, s.logistics, true, s.out)
 	if err == nil && n < want {
 		err = fmt.Errorf("%d dead letters were sent again, want %d", n, want)
 	}
 	return err
+}
+
+func (s *shop) command() string {
+	return fmt.Sprintf("shop dead-letters -namesrv %s -group %s", s.namesrv, s.logistics)
 }

@@ -191,9 +191,12 @@ func (s *shop) day(ctx context.Context, chaos func(context.Context, *atomic.Int6
 	if err := s.latecomers(ctx); err != nil {
 		return err
 	}
+	if err := s.listDead(ctx, len(poison)); err != nil {
+		return err
+	}
 	s.shipping.new.Store(true)
 	s.tl.say("logistics", "a new version reads addresses of both formats")
-	if err := s.operator(ctx, len(poison)); err != nil {
+	if err := s.resendDead(ctx, len(poison)); err != nil {
 		return err
 	}
 	return s.until(ctx, func(b books) bool { return b.paid == b.shipped && b.booked == b.paid+b.refunded })
