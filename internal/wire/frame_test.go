@@ -231,7 +231,7 @@ func TestFrameFields(t *testing.T) {
 		require.EqualValues(t, -7, n)
 		big, err := f.Int64("big")
 		require.NoError(t, err)
-		require.EqualValues(t, 1<<32, big)
+		require.EqualValues(t, int64(1<<32), big)
 		_, err = f.Int32("big")
 		require.ErrorContains(t, err, "big")
 		_, err = f.Int64("bad")
