@@ -53,8 +53,8 @@ func (b *Broker) newTrans() *trans.Service {
 		Clock: b.clock, Log: b.log, Host: b.host, Offsets: b.offsets,
 		Timeout: cfg.TransactionTimeout, Interval: cfg.TransactionCheckEvery, Max: cfg.TransactionCheckMax,
 		OpInterval: cfg.TransactionOpEvery, OpSize: cfg.TransactionOpBytes,
-		Reserved: cfg.Store.FileReserved, LogFile: cfg.Store.CommitLogFileSize,
-		Put: func(m *store.Message, w store.Waiter) (store.PutResult, bool) { return b.store.Put(m, w) },
+		Reserved: cfg.Store.FileReserved,
+		Put:      func(m *store.Message, w store.Waiter) (store.PutResult, bool) { return b.store.Put(m, w) },
 		Park: func(m *store.Message) {
 			switch s := scan(m.Properties); {
 			case s.level > 0:

@@ -120,3 +120,6 @@ func (s *Store) Record(u cq.Unit, f func(r *wire.Record)) bool {
 
 // FlushedTo is the log position before which everything is on disk.
 func (s *Store) FlushedTo() int64 { return s.flushed.Load() }
+
+// LogFileSize is the size of a file of the commit log, in bytes.
+func (s *Store) LogFileSize() int64 { return s.cfg.CommitLogFileSize }

@@ -139,7 +139,7 @@ func (s *Service) renew(ctx context.Context) {
 		if e != nil {
 			lag = s.read - e.offset
 		}
-		far := e != nil && (lag > maxLag && lag > 2*int64(len(s.byOffset)) || s.store.FlushedTo()-e.phy > 2*s.cfg.LogFile)
+		far := e != nil && (lag > maxLag && lag > 2*int64(len(s.byOffset)) || s.store.FlushedTo()-e.phy > 2*s.store.LogFileSize())
 		if !far || e.busy {
 			s.mu.Unlock()
 			return

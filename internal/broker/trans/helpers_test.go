@@ -73,7 +73,7 @@ func (r *rig) start() {
 	}
 	cfg := Config{
 		Clock: r.clock, Log: slog.New(slog.DiscardHandler), Host: host, Offsets: r.table,
-		Timeout: 6 * time.Second, Interval: 30 * time.Second, Max: 15, Reserved: 72 * time.Hour, LogFile: r.sc.CommitLogFileSize, OpSize: 4096,
+		Timeout: 6 * time.Second, Interval: 30 * time.Second, Max: 15, Reserved: 72 * time.Hour, OpSize: 4096,
 		Put: r.put, Park: func(*store.Message) {}, Ask: r.ask, GiveUp: func() {},
 	}
 	if r.change != nil {

@@ -132,9 +132,26 @@ func (s *Service) pass(h *half) {
 		delete(s.done, at)
 	} else if e := s.byOffset[at]; e != nil {
 		s.list(e) // a copy, or somebody was faster to decide
+	} else if e := s.sooner(h); e != nil {
+		if e.offset < at { // else a newer copy is known already
+			s.move(e, at, h.PhyOffset, h.Size)
+			e.checks = max(e.checks, h.checks)
+		}
 	} else if h != nil {
 		s.list(s.add(h, s.firstDue(h)))
 	}
+}
+
+// sooner is the transaction that h, if that is a copy, is one more copy of; nil if
+// there is none yet.
+func (s *Service) sooner(h *half) *entry {
+	if h == nil || h.prepared < 0 {
+		return nil
+	}
+	if e := s.byOrigin[h.prepared]; e != nil {
+		return e
+	}
+	return s.byOffset[h.prepared]
 }
 
 // firstDue is when a half message that has just been seen is to be looked at.

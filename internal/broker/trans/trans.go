@@ -47,7 +47,6 @@ type Config struct {
 	Interval time.Duration // transactionCheckInterval: nor again before
 	Max      int32         // transactionCheckMax: given up after as many checks
 	Reserved time.Duration // fileReservedTime: given up at that age in any case
-	LogFile  int64         // bytes of a file of the commit log
 
 	// OpInterval and OpSize are transactionOpBatchInterval and
 	// transactionOpMsgMaxSize: for how long, and up to how many bytes, op records
