@@ -184,7 +184,7 @@ func (c *cluster) waitNamesrv(t *testing.T, code int, fields map[string]string, 
 	var got int
 	var body string
 	var err error
-	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if got, body, err = call(c.namesrv, code, fields); err == nil && ok(got, body) {
 			return
 		}
@@ -195,12 +195,12 @@ func (c *cluster) waitNamesrv(t *testing.T, code int, fields map[string]string, 
 // call makes one request with a JSON header. It knows nothing of the module's
 // own codec, which is what is under test.
 func call(addr string, code int, fields map[string]string) (int, string, error) {
-	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	conn, err := net.DialTimeout("tcp", addr, 30*time.Second)
 	if err != nil {
 		return 0, "", err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
 	header, err := json.Marshal(map[string]any{
 		"code": code, "language": "JAVA", "version": 401, "opaque": 1, "flag": 0,
 		"serializeTypeCurrentRPC": "JSON", "extFields": fields,

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // smallFiles are the settings of both sides, so that everything rolls over.
@@ -91,7 +90,7 @@ func (d *disk) check(t *testing.T, what string) {
 	t.Helper()
 	conf := filepath.Join(filepath.Dir(d.store), "sizes.conf")
 	writeFile(t, conf, strings.Join(smallFiles, "\n")+"\n")
-	out, err := output(t, time.Minute, exec.Command(goBuild(t, "..", "./cmd/rmqbroker"), "store", "check", d.store, "-c", conf))
+	out, err := output(t, patience, exec.Command(goBuild(t, "..", "./cmd/rmqbroker"), "store", "check", d.store, "-c", conf))
 	if err != nil || !strings.HasSuffix(lastLine(out), " messages, 0 problems") {
 		t.Errorf("store check of the directory %s: %v\n%s", what, err, out)
 	}
@@ -101,7 +100,7 @@ func (d *disk) check(t *testing.T, what string) {
 func (d *disk) java(t *testing.T, version string, args ...string) (string, error) {
 	t.Helper()
 	dir := javaHome(t, "disk-client")
-	return output(t, 2*time.Minute, javaCommand(dir, javaClasses(t, version), toolFlags,
+	return output(t, patience, javaCommand(dir, javaClasses(t, version), toolFlags,
 		"Disk", append([]string{args[0], d.c.namesrv, d.list}, args[1:]...)...))
 }
 
@@ -143,12 +142,13 @@ func TestDisk(t *testing.T) {
 	if len(vs) == 0 {
 		t.Skip("neither 5.3.3 nor 4.9.7 is among the versions")
 	}
-	ns := freePort(t)
-	c := &cluster{name: "disk", namesrv: fmt.Sprintf("127.0.0.1:%d", ns), broker: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
-	startNamesrv(t, vs[0], javaHome(t, "disk-namesrv"), ns)
-
-	t.Run("ours to apache", func(t *testing.T) {
-		clean := newDisk(t, c, "ours")
+	home := func(t *testing.T) *cluster {
+		ns := freePort(t)
+		startNamesrv(t, vs[0], javaHome(t, "disk-namesrv"), ns)
+		return &cluster{name: "disk", namesrv: fmt.Sprintf("127.0.0.1:%d", ns), broker: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
+	}
+	beside(t, "ours to apache", true, func(t *testing.T) {
+		clean := newDisk(t, home(t), "ours")
 		b := clean.ours(t)
 		clean.fill(t, vs[0], "first")
 		if err := b.stop(); err != nil {
@@ -166,8 +166,8 @@ func TestDisk(t *testing.T) {
 		}
 	})
 	for _, v := range vs {
-		t.Run("apache "+v+" to ours", func(t *testing.T) {
-			clean := newDisk(t, c, "apache-"+v)
+		beside(t, "apache "+v+" to ours", true, func(t *testing.T) {
+			clean := newDisk(t, home(t), "apache-"+v)
 			b := clean.apache(t, v)
 			clean.fill(t, v, "first")
 			if err := b.stop(); err != nil && !strings.Contains(err.Error(), "143") { // the JVM's way to report SIGTERM

@@ -26,7 +26,6 @@ func TestDiskTransactions(t *testing.T) {
 	if len(vs) == 0 {
 		t.Skip("neither 5.3.3 nor 4.9.7 is among the versions")
 	}
-	goBuild(t, "..", "./cmd/rmqbroker")
 	ns := freePort(t)
 	startNamesrv(t, vs[0], javaHome(t, "disk-txn-namesrv"), ns)
 	for _, v := range vs {
@@ -160,7 +159,7 @@ func outcomeOf(body string) txn.State {
 // withTransactions runs f with a transactional producer of the topic's group.
 func withTransactions(t *testing.T, c *cluster, topic string, check func(*rocketmq.MessageView) txn.State, f func(context.Context, *txn.Producer)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cl, err := rocketmq.NewClient(rocketmq.WithNameServers(c.namesrv), rocketmq.WithRequestTimeout(10*time.Second))
 	if err != nil {
@@ -177,16 +176,14 @@ func withTransactions(t *testing.T, c *cluster, topic string, check func(*rocket
 	f(ctx, p)
 }
 
-// takeLevels sends messages that are due in 5 s and in 10 s.
+// takeLevels sends messages that are due in 10 s.
 func takeLevels(t *testing.T, c *cluster, topic string) []record {
 	s := newSender(t, c, topic)
 	s.with(func(ctx context.Context, p *producer.Producer) {
 		for i := range 12 {
 			m := s.message("level", i)
-			level := 2 + i%2
-			m.Delay = rocketmq.DelayLevel(level)
-			due := time.Now().Add([]time.Duration{5 * time.Second, 10 * time.Second}[i%2])
-			m.Properties = map[string]string{"due": strconv.FormatInt(due.UnixMilli(), 10)}
+			m.Delay = rocketmq.DelayLevel(3)
+			m.Properties = map[string]string{"due": strconv.FormatInt(time.Now().Add(10*time.Second).UnixMilli(), 10)}
 			r, err := p.Send(ctx, m)
 			s.took("level", m, r, err)
 		}

@@ -9,6 +9,11 @@
 // fetches Apache's jars once into the user's cache directory. Each pairing
 // prints one line that starts with "pairing:".
 //
+// On a quiet machine with two cores it takes about ten minutes. The tests of one
+// cluster run side by side, because most of what they do is to wait; a busy machine
+// makes them slower and no more: nothing is given up within patience, and where a
+// client may be late no upper bound is close.
+//
 // TestDisk exchanges store directories. What rmqbroker leaves, after a clean
 // stop and after kill -9, is opened by Apache 5.3.3 and 4.9.7, and theirs by
 // rmqbroker; each serves every message, key, id and bound of a queue to the
@@ -34,14 +39,13 @@
 // go between Java, the Go client and ours. 4.9.7 has no timers and no recalls,
 // and Apache's 5.x take no reply without a body; the rest runs everywhere.
 //
-// So has what consumer groups do, with all that waits running at once. Members
-// of our client, of Java's 5.3.3 and 4.9.7 and of the official Go client do what
-// the properties of messages say (see java/Consume.java): they fail until an
-// attempt is good or the message is a dead letter; they consume in order, with
-// suspended queues; and they share the queues of a topic, of ordered groups too,
-// while some of them leave and come back. Every message must be handled
-// unchanged, in order where that is promised, and what comes twice is counted:
-// nothing may while the members stay, and little when one leaves.
+// So has what consumer groups do. Members of our client, of Java's 5.3.3 and 4.9.7
+// and of the official Go client do what the properties of messages say (see
+// java/Consume.java): they fail until an attempt is good or the message is a dead
+// letter; they consume in order, with suspended queues; and they share the queues of
+// a topic, of ordered groups too, while some of them leave and come back. Every
+// message must be handled unchanged, in order where that is promised, and what comes
+// twice is counted: nothing may while the members stay, and little when one leaves.
 //
 // POP is tried with 5.3.3: our simple consumer, and Java's push consumer when the
 // broker has it pop (mqadmin setConsumeMode), on Apache's broker and on rmqbroker, each by

@@ -26,8 +26,8 @@ var balanced = regexp.MustCompile(`^orders (\d+), paid \d+, shipped \d+, refunde
 // examples runs the shop and the small examples on a cluster.
 func examples(t *testing.T, c *cluster) {
 	t.Run("shop", func(t *testing.T) {
-		bin := goBuild(t, "..", "./examples/shop")
 		t.Parallel()
+		bin := goBuild(t, "..", "./examples/shop")
 		const orders = 300
 		out, err := example(t, bin, c, "-orders", fmt.Sprint(orders))
 		last := lastLine(out)
@@ -38,8 +38,8 @@ func examples(t *testing.T, c *cluster) {
 	})
 	for _, name := range smallExamples {
 		t.Run(name, func(t *testing.T) {
-			bin := goBuild(t, "..", "./examples/"+name)
 			t.Parallel()
+			bin := goBuild(t, "..", "./examples/"+name)
 			start := time.Now()
 			if out, err := example(t, bin, c); err != nil {
 				t.Fatalf("%v; the end of the output:\n%s", err, end(out, 60))
@@ -53,5 +53,5 @@ func example(t *testing.T, bin string, c *cluster, args ...string) (string, erro
 	t.Helper()
 	cmd := exec.Command(bin, append([]string{"-namesrv", c.namesrv}, args...)...)
 	cmd.Dir = newDir(t, "example")
-	return output(t, 4*time.Minute, cmd)
+	return output(t, 2*patience, cmd)
 }

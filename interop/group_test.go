@@ -32,10 +32,6 @@ const (
 // groups runs what consumer groups do on a cluster, with the Java clients of
 // the versions. Most of it is waiting, so all runs at once.
 func groups(t *testing.T, c *cluster, versions []string) {
-	for _, v := range versions {
-		javaClasses(t, v) // not by several at once
-	}
-	goBuild(t, "goclient", ".")
 	var javas []string
 	for _, v := range versions {
 		javas = append(javas, java+v)
@@ -310,8 +306,8 @@ func (g *group) ours(m *member) {
 	g.t.Cleanup(m.leave)
 	select {
 	case <-c.Ready():
-	case <-time.After(30 * time.Second):
-		g.t.Fatal("our consumer is not ready after 30 s")
+	case <-time.After(patience):
+		g.t.Fatalf("our consumer is not ready after %v", patience)
 	}
 }
 
@@ -338,12 +334,12 @@ func (g *group) all() []delivery {
 // until waits until the calls are as wanted.
 func (g *group) until(what string, ok func([]delivery) bool) {
 	g.t.Helper()
-	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if ok(g.all()) {
 			return
 		}
 	}
-	g.t.Fatalf("%s: not in a minute; %s", what, g.counts())
+	g.t.Fatalf("%s: not in %v; %s", what, patience, g.counts())
 }
 
 // handled waits until every message that was sent had a call that did not fail.

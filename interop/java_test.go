@@ -8,14 +8,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
+
+// What is made once is not made by several tests at once.
+var fetching, compiling, building sync.Mutex
 
 // fetchJars returns the class path of one Apache version. Maven fetches the
 // jars into the user's cache directory unless a complete copy is there.
 func fetchJars(t *testing.T, version string) string {
 	t.Helper()
+	fetching.Lock()
+	defer fetching.Unlock()
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
@@ -56,6 +62,7 @@ var toolFlags = []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=
 
 func serverFlags(heap string) []string {
 	return []string{"-Xms" + heap, "-Xmx" + heap, "-XX:MaxDirectMemorySize=512m", "-XX:TieredStopAtLevel=1", // they live for a minute
+		"-Dtls.server.mode=disabled", // nobody uses it, and the keys that servers make at their start take half of it
 		"--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED"}
 }
 
@@ -77,13 +84,15 @@ func javaCommand(dir, classPath string, flags []string, main string, args ...str
 // of Apache's. They are compiled against it once.
 func javaClasses(t *testing.T, version string) string {
 	t.Helper()
+	compiling.Lock()
+	defer compiling.Unlock()
 	jars, dir := fetchJars(t, version), filepath.Join(work, "classes-"+version)
 	if _, err := os.Stat(dir); err != nil {
 		sources, err := filepath.Glob(filepath.Join("java", "*.java"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := output(t, time.Minute, exec.Command("javac", append([]string{"-nowarn", "-cp", jars, "-d", dir}, sources...)...)); err != nil {
+		if out, err := output(t, patience, exec.Command("javac", append([]string{"-nowarn", "-cp", jars, "-d", dir}, sources...)...)); err != nil {
 			_ = os.RemoveAll(dir)
 			t.Fatalf("javac: %v\n%s", err, out)
 		}
@@ -96,7 +105,7 @@ func javaClasses(t *testing.T, version string) string {
 func roundTripJava(t *testing.T, version string, c *cluster, topic, group string, n int) string {
 	t.Helper()
 	dir := javaHome(t, "java-client-"+version)
-	out, err := output(t, 3*time.Minute, javaCommand(dir, javaClasses(t, version), toolFlags,
+	out, err := output(t, patience, javaCommand(dir, javaClasses(t, version), toolFlags,
 		"RoundTrip", c.namesrv, topic, group, fmt.Sprint(n)))
 	return checkCounts(t, out, err, n)
 }
@@ -107,7 +116,7 @@ func roundTripGo(t *testing.T, c *cluster, topic, group string, n int) string {
 	cmd := exec.Command(goBuild(t, "goclient", "."), "-namesrv", c.namesrv, "-topic", topic, "-group", group, "-n", fmt.Sprint(n))
 	cmd.Dir = newDir(t, "go-client")
 	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "ROCKETMQ_GO_LOG_LEVEL=error")
-	out, err := output(t, 3*time.Minute, cmd)
+	out, err := output(t, patience, cmd)
 	return checkCounts(t, out, err, n)
 }
 

@@ -104,6 +104,8 @@ func newDir(t *testing.T, name string) string {
 // directory relative to this one.
 func goBuild(t *testing.T, dir, pkg string) string {
 	t.Helper()
+	building.Lock()
+	defer building.Unlock()
 	bin := filepath.Join(work, filepath.Base(pkg)+"-"+filepath.Base(dir))
 	if _, err := os.Stat(bin); err == nil {
 		return bin

@@ -20,7 +20,7 @@ func mqadmin(t *testing.T, version string, args ...string) string {
 // mqadminIn is the same with dir as the working directory.
 func mqadminIn(t *testing.T, dir, version string, args ...string) string {
 	t.Helper()
-	out, err := output(t, time.Minute, javaCommand(dir, fetchJars(t, version), toolFlags,
+	out, err := output(t, patience, javaCommand(dir, fetchJars(t, version), toolFlags,
 		"org.apache.rocketmq.tools.command.MQAdminStartup", args...))
 	out = quiet(out)
 	if err != nil || strings.Contains(out, "Exception") {

@@ -87,8 +87,8 @@ func operatorPush(t *testing.T, c *cluster) {
 		select {
 		case key := <-again:
 			return key
-		case <-time.After(time.Minute):
-			t.Fatal("no call in a minute")
+		case <-time.After(patience):
+			t.Fatalf("no call in %v", patience)
 			return ""
 		}
 	}
@@ -134,7 +134,7 @@ func operatorLite(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	defer closed(t, "lite pull", l.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for n := 0; n < operated; {
 		ms, err := l.Poll(ctx)
@@ -170,7 +170,7 @@ func operatorSimple(t *testing.T, c *cluster) {
 		t.Fatal(err)
 	}
 	defer closed(t, "simple consumer", p.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for n := 0; n < operated; {
 		ms, err := p.Receive(ctx, 32, time.Minute)
@@ -273,7 +273,7 @@ func (g *operatorGroup) progress(all int) {
 	ip, _, _ := strings.Cut(g.s.client.ID(), "@")
 	var out string
 	sum, bad := 0, ""
-	for end := time.Now().Add(40 * time.Second); time.Now().Before(end); { // commits come every 5 s
+	for end := time.Now().Add(patience); time.Now().Before(end); { // commits come every 5 s
 		out = mqadmin(g.t, operatorVersion, "consumerProgress", "-n", g.c.namesrv, "-g", g.name, "-s", "true")
 		sum, bad = 0, ""
 		rows := table(out, g.s.topic, brokerName)

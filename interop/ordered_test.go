@@ -215,7 +215,7 @@ const loaded = 20 * accounts
 func (g *group) settle(mode string) {
 	g.t.Helper()
 	good := 0
-	for end, round := time.Now().Add(60*time.Second), 0; good < 2; round++ {
+	for end, round := time.Now().Add(patience), 0; good < 2; round++ {
 		if time.Now().After(end) {
 			g.t.Fatalf("the members do not share the queues: %s", g.counts())
 		}

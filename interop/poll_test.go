@@ -24,7 +24,6 @@ const pollVersion = "5.3.3"
 
 // polls has our LitePull share a group with Java's, and our bare pull read a topic.
 func polls(t *testing.T, version string, c *cluster) {
-	javaClasses(t, version)
 	t.Run("one group", func(t *testing.T) {
 		t.Parallel()
 		pollShared(t, version, c)
@@ -76,10 +75,10 @@ func (g *group) oursPolling(m *member) {
 	})
 	m.read = func() {}
 	g.t.Cleanup(m.leave)
-	ready, end := context.WithTimeout(ctx, 30*time.Second)
+	ready, end := context.WithTimeout(ctx, patience)
 	defer end()
 	if err := l.Ready(ready); err != nil {
-		g.t.Fatalf("our lite pull is not ready after 30 s: %v", err)
+		g.t.Fatalf("our lite pull is not ready after %v: %v", patience, err)
 	}
 }
 
@@ -118,7 +117,7 @@ func pullBare(t *testing.T, c *cluster) {
 			s.took("pull", m, r, err)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	p, err := consumer.NewPull(s.client, "group_pull_bare")
 	if err != nil {

@@ -26,7 +26,7 @@ func javaToOurs(t *testing.T, version string, c *cluster) {
 	c.makeTopic(t, topic)
 	dir := javaHome(t, "send-"+version)
 	file := filepath.Join(dir, "sent")
-	out, err := output(t, 2*time.Minute, javaCommand(dir, javaClasses(t, version), toolFlags, "Send", c.namesrv, topic, file))
+	out, err := output(t, patience, javaCommand(dir, javaClasses(t, version), toolFlags, "Send", c.namesrv, topic, file))
 	if err != nil {
 		t.Fatalf("Send: %v\n%s", err, quiet(out))
 	}
@@ -58,7 +58,7 @@ func goToOurs(t *testing.T, c *cluster) {
 	cmd := exec.Command(goBuild(t, "goclient", "."), "-namesrv", c.namesrv, "-topic", topic, "-group", "go_modes", "-out", file)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "ROCKETMQ_GO_LOG_LEVEL=error")
-	out, err := output(t, time.Minute, cmd)
+	out, err := output(t, patience, cmd)
 	if err != nil {
 		t.Fatalf("goclient: %v\n%s", err, out)
 	}
@@ -105,7 +105,7 @@ func receiveOurs(t *testing.T, c *cluster, topic string, n int) []record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- push.Run(ctx) }()
@@ -114,7 +114,7 @@ func receiveOurs(t *testing.T, c *cluster, topic string, n int) []record {
 		time.Sleep(200 * time.Millisecond) // room for what must not come: duplicates
 	case err := <-ended:
 		t.Fatalf("our consumer ended: %v", err)
-	case <-time.After(30 * time.Second): // what is missing is said later
+	case <-time.After(patience): // what is missing is said later
 	}
 	closed(t, "consumer", push.Close)
 	if err := <-ended; err != nil {

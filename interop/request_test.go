@@ -66,7 +66,7 @@ func requestsGo(t *testing.T, c *cluster) {
 	cmd := exec.Command(goBuild(t, "goclient", "."), "-namesrv", c.namesrv, "-topic", topic, "-group", "go_ask", "-ask", "-n", strconv.Itoa(n))
 	cmd.Dir = newDir(t, "go-client")
 	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "ROCKETMQ_GO_LOG_LEVEL=error")
-	out, err := output(t, time.Minute, cmd)
+	out, err := output(t, patience, cmd)
 	stop()
 	want := fmt.Sprintf("asked %[1]d answered %[1]d altered 0", n)
 	if got := lastLine(out); err != nil || got != want {
@@ -105,7 +105,7 @@ func askJava(t *testing.T, version string, c *cluster, topic string, empty int) 
 		how = "callback" // its waiting form takes the end of the sending for the answer
 	}
 	dir := javaHome(t, "ask-"+version)
-	out, err := output(t, 2*time.Minute, javaCommand(dir, javaClasses(t, version), toolFlags,
+	out, err := output(t, patience, javaCommand(dir, javaClasses(t, version), toolFlags,
 		"Ask", c.namesrv, topic, strconv.Itoa(asked), strconv.Itoa(empty), how))
 	want := fmt.Sprintf("asked %[1]d answered %[1]d altered 0", 2*asked+empty)
 	if err != nil || !strings.Contains(out, want+"\n") { // 4.9.7 logs after it
@@ -197,8 +197,8 @@ func respondOurs(t *testing.T, c *cluster, topic string) (stop func()) {
 	case err := <-ended:
 		ended <- err
 		t.Fatalf("our consumer ended: %v", err)
-	case <-time.After(20 * time.Second):
-		t.Fatal("our consumer is not ready after 20 s")
+	case <-time.After(patience):
+		t.Fatalf("our consumer is not ready after %v", patience)
 	}
 	return stop
 }

@@ -103,7 +103,7 @@ func (g *group) checkRetries() (faults []string) {
 				continue
 			}
 			faults = append(faults, copied(s, c.record)...)
-			if rest := time.Duration(c.begin-calls[i-1].end) * time.Microsecond; rest < p.wait-50*time.Millisecond || rest > p.wait+40*time.Second {
+			if rest := time.Duration(c.begin-calls[i-1].end) * time.Microsecond; rest < p.wait-50*time.Millisecond || rest > p.wait+patience {
 				faults = append(faults, fmt.Sprintf("%s: call %d came after %v, want %v", s.key(), i, rest, p.wait))
 			}
 		}

@@ -76,7 +76,7 @@ func newSender(t *testing.T, c *cluster, topic string) *sender {
 
 func closed(t *testing.T, what string, f func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := f(ctx); err != nil {
 		t.Errorf("closing the %s: %v", what, err)
@@ -86,7 +86,7 @@ func closed(t *testing.T, what string, f func(context.Context) error) {
 // with runs f with a producer that has these options.
 func (s *sender) with(f func(ctx context.Context, p *producer.Producer), opts ...producer.Option) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	p, err := producer.New(s.client, append([]producer.Option{
 		producer.WithGroup("ours_producer"), producer.WithTimeout(20*time.Second, 10*time.Second),
@@ -361,7 +361,7 @@ func (s *sender) checkDelays(got []record) {
 	levels := map[string]time.Duration{"1": time.Second, "2": 5 * time.Second}
 	for _, r := range got {
 		late := time.Duration(r.number(s.t, "stored")-r.number(s.t, "born")) * time.Millisecond
-		least, most := time.Duration(-50*time.Millisecond), 20*time.Second // clocks are the same machine's
+		least, most := time.Duration(-50*time.Millisecond), patience // clocks are the same machine's
 		if strings.HasPrefix(r.key(), "delayed-") {
 			least = levels[r["p.DELAY"]]
 			most += least
@@ -370,7 +370,7 @@ func (s *sender) checkDelays(got []record) {
 			}
 		}
 		if strings.HasPrefix(r.key(), "timed-") {
-			least, most = time.Second, 20*time.Second // they are due after 2 s, by a clock of whole seconds
+			least, most = time.Second, patience // they are due after 2 s, by a clock of whole seconds
 		}
 		if late < least || late > most {
 			s.t.Errorf("%s: stored %v after it was born, want %v to %v", r.key(), late, least, most)
@@ -394,7 +394,7 @@ func receiveJava(t *testing.T, version string, c *cluster, group string, n int, 
 	t.Helper()
 	dir := javaHome(t, "receive-"+version)
 	file := filepath.Join(dir, "received")
-	out, err := output(t, 2*time.Minute, javaCommand(dir, javaClasses(t, version), toolFlags,
+	out, err := output(t, patience, javaCommand(dir, javaClasses(t, version), toolFlags,
 		"Receive", append([]string{c.namesrv, group, file, strconv.Itoa(n)}, topics...)...))
 	if err != nil {
 		t.Fatalf("Receive: %v\n%s", err, quiet(out))

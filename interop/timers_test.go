@@ -28,7 +28,7 @@ func timersJava(t *testing.T, version string, c *cluster) {
 	c.makeTopic(t, topic)
 	dir := javaHome(t, "timers-"+version)
 	file := filepath.Join(dir, "sent")
-	out, err := output(t, 2*time.Minute, javaCommand(dir, javaClasses(t, version), toolFlags, "Timers", c.namesrv, topic, file, "20"))
+	out, err := output(t, patience, javaCommand(dir, javaClasses(t, version), toolFlags, "Timers", c.namesrv, topic, file, "20"))
 	if err != nil {
 		t.Fatalf("Timers: %v\n%s", err, quiet(out))
 	}
@@ -99,7 +99,6 @@ func TestDiskTimers(t *testing.T) {
 	if !slices.Contains(versions, timerVersion) {
 		t.Skip(timerVersion + " is not among the versions")
 	}
-	goBuild(t, "..", "./cmd/rmqbroker")
 	ns := freePort(t)
 	startNamesrv(t, timerVersion, javaHome(t, "disk-timers-namesrv"), ns)
 	ours := func(d *disk) *server { return d.ours(t) }

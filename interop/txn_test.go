@@ -19,8 +19,9 @@ import (
 // transacted is how many transactions of each kind are made.
 const transacted = 10
 
-// soonChecked are settings with which brokers ask about transactions soon.
-var soonChecked = []string{"transactionTimeOut=1000", "transactionCheckInterval=1000", "transactionOpBatchInterval=200"}
+// soonChecked are settings with which brokers ask about transactions soon, and not
+// before a slow client knows that it has sent something.
+var soonChecked = []string{"transactionTimeOut=3000", "transactionCheckInterval=1000", "transactionOpBatchInterval=200"}
 
 // kinds of transactions, and whether their messages come out.
 var kinds = []struct {
@@ -43,7 +44,7 @@ func transactions(t *testing.T, version string, c *cluster) {
 		topic := "TxnJava_" + name
 		c.makeTopic(t, topic)
 		dir := javaHome(t, "transact-"+version)
-		out, err := output(t, 2*time.Minute, javaCommand(dir, javaClasses(t, version), toolFlags,
+		out, err := output(t, patience, javaCommand(dir, javaClasses(t, version), toolFlags,
 			"Transact", c.namesrv, topic, "transact_"+topic, fmt.Sprint(transacted)))
 		want := fmt.Sprintf("sent %d checked %d altered 0", 4*transacted, 2*transacted)
 		if err != nil || !strings.Contains(out, want+"\n") { // 4.9.7 logs after it
@@ -61,7 +62,7 @@ func transactions(t *testing.T, version string, c *cluster) {
 // transactOurs makes transactions with our producer.
 func transactOurs(t *testing.T, c *cluster, topic string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cl, err := rocketmq.NewClient(rocketmq.WithNameServers(c.namesrv), rocketmq.WithRequestTimeout(10*time.Second))
 	if err != nil {
@@ -132,7 +133,7 @@ func transactOurs(t *testing.T, c *cluster, topic string) string {
 // outcomes consumes what came of the transactions.
 func outcomes(t *testing.T, c *cluster, topic string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cl, err := rocketmq.NewClient(rocketmq.WithNameServers(c.namesrv), rocketmq.WithRequestTimeout(10*time.Second))
 	if err != nil {

@@ -20,22 +20,30 @@ import (
 // consumeAll is a member of the group until SIGTERM comes. It does with
 // messages what java/Consume.java does, and prints the same.
 func consumeAll(namesrv, topic, group string, retries int) error {
-	c, err := rocketmq.NewPushConsumer(
-		consumer.WithNameServer([]string{namesrv}),
-		consumer.WithGroupName(group),
-		consumer.WithInstance(group+"-"+strconv.Itoa(os.Getpid())),
-		consumer.WithMaxReconsumeTimes(int32(retries)),
-		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset))
-	if err != nil {
-		return err
-	}
-	if err := c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"}, handle); err != nil {
-		return err
-	}
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM)
-	if err := c.Start(); err != nil {
-		return err
+	var c rocketmq.PushConsumer
+	for attempt := 1; ; attempt++ {
+		var err error
+		c, err = rocketmq.NewPushConsumer(
+			consumer.WithNameServer([]string{namesrv}),
+			consumer.WithGroupName(group),
+			consumer.WithInstance(group+"-"+strconv.Itoa(os.Getpid())+"-"+strconv.Itoa(attempt)),
+			consumer.WithMaxReconsumeTimes(int32(retries)),
+			consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset))
+		if err != nil {
+			return err
+		}
+		if err = c.Subscribe(topic, consumer.MessageSelector{Type: consumer.TAG, Expression: "*"}, handle); err != nil {
+			return err
+		}
+		if err = c.Start(); err == nil {
+			break
+		}
+		_ = c.Shutdown() // a call has timed out, which can be on a machine that is shared
+		if attempt == 5 {
+			return err
+		}
 	}
 	fmt.Println("ready")
 	<-end

@@ -38,7 +38,7 @@ public class Receive {
                 });
         consumer.start();
 
-        long end = System.currentTimeMillis() + 60_000;
+        long end = System.currentTimeMillis() + 150_000;
         while (arrived.size() < n && System.currentTimeMillis() < end) {
             Thread.sleep(20);
         }

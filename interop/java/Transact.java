@@ -63,10 +63,10 @@ public class Transact {
                 sent++;
             }
         }
-        for (long end = System.currentTimeMillis() + 60_000; CHECKED.size() < 2 * n && System.currentTimeMillis() < end; ) {
+        for (long end = System.currentTimeMillis() + 150_000; CHECKED.size() < 2 * n && System.currentTimeMillis() < end; ) {
             Thread.sleep(50);
         }
-        Thread.sleep(300); // the answers are on their way
+        Thread.sleep(2_000); // the answers are on their way
         p.shutdown();
         for (String f : FAULTS.subList(0, Math.min(20, FAULTS.size()))) {
             System.out.println("fault: " + f);
