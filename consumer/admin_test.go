@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -288,16 +287,17 @@ func TestConsumeDirectly(t *testing.T) {
 
 // A thousand idle queues wait at the broker: that takes no goroutine each.
 func TestIdleQueuesTakeNoGoroutines(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, b *fake) {
 		b.topic("T", 1000)
-		before := runtime.NumGoroutine()
+		before := goroutines(t)
 		c := start(t, newPush(t, b.client(), consumer.Subscribe("T", selector.All, consumer.HandlerFunc(nop))))
 		synctest.Wait()
 		require.Equal(t, 1000, assigned(c))
-		require.Less(t, runtime.NumGoroutine()-before, 40)
+		require.Less(t, goroutines(t)-before, 40)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Less(t, runtime.NumGoroutine()-before, 40)
+		require.Less(t, goroutines(t)-before, 40)
 		require.Equal(t, 1000, assigned(c))
 		require.NoError(t, c.stop())
 	})

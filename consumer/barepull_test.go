@@ -3,7 +3,6 @@ package consumer_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -210,7 +209,7 @@ func TestPullRequestIsChecked(t *testing.T) {
 		ctx := context.Background()
 		cl := b.client()
 		p := newPull(t, cl)
-		before := runtime.NumGoroutine()
+		before := goroutines(t)
 		for _, r := range []consumer.Request{
 			{}, {Queue: rocketmq.Queue{Topic: "T"}}, {Queue: tq(-1)}, {Queue: tq(0), Offset: -1}, {Queue: tq(0), Max: -1},
 			{Queue: tq(0), Wait: -1}, {Queue: tq(0), Expr: selector.SQL("a >")},
@@ -221,7 +220,7 @@ func TestPullRequestIsChecked(t *testing.T) {
 		_, _, err := p.Range(ctx, rocketmq.Queue{})
 		require.ErrorIs(t, err, rocketmq.ErrInvalidOption)
 		require.ErrorIs(t, p.Commit(ctx, tq(0), -1), rocketmq.ErrInvalidOption)
-		require.Equal(t, before, runtime.NumGoroutine(), "nothing runs in the background")
+		require.Equal(t, before, goroutines(t), "nothing runs in the background")
 		for status, want := range map[consumer.PullStatus]string{
 			consumer.PullFound: "found", consumer.PullNoNew: "no new message", consumer.PullNoMatch: "no matching message",
 			consumer.PullOffsetMoved: "offset moved", 9: "pull status 9",

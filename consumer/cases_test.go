@@ -20,6 +20,7 @@ import (
 	"github.com/gorocketmq/rocketmq/internal/remoting"
 	"github.com/gorocketmq/rocketmq/internal/wire"
 	"github.com/gorocketmq/rocketmq/selector"
+	"github.com/gorocketmq/rocketmq/testbroker"
 )
 
 // C29: one poison message, and a thousand. The broker takes them back: they
@@ -64,6 +65,7 @@ func TestC29_PanickingHandlerSentBack(t *testing.T) {
 // here, are tried again every 5 s with a rising attempt, and hold the offset. All
 // 20 slots remain usable.
 func TestC29_PanickingHandlerKeptHere(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, b *fake) {
 		b.topic("T", 1)
 		for _, code := range []int32{wire.ReqConsumerSendMsgBack, wire.ReqSendMessageV2} {
@@ -124,6 +126,43 @@ func TestC29_PanickingHandlerKeptHere(t *testing.T) {
 		require.EqualValues(t, 200, b.stored("T", 0))
 		require.NoError(t, c.stop())
 	})
+}
+
+// C29 on our broker: the poison message is tried again with a rising count, and
+// after the last attempt it is among the dead letters. All others are handled once.
+func TestC29_PoisonEndsAmongTheDeadLetters(t *testing.T) {
+	t.Parallel()
+	const n, poison = 5_000, "777"
+	b := testbroker.New(t, testbroker.Topic("T", 4), testbroker.ManualClock(clusterStart))
+	logs := &logRecords{}
+	attempts := make(chan int, 8)
+	got := newCounter(n - 1)
+	h := got.handler()
+	sendBatches(t, b.Client(t), n)
+	c := start(t, newPush(t, b.Client(t, rocketmq.WithLogger(slog.New(logs))), consumer.StartFrom(rocketmq.Earliest()), consumer.WithMaxAttempts(3),
+		consumer.Subscribe("T", selector.All, consumer.HandlerFunc(func(ctx context.Context, msgs []*rocketmq.MessageView) error {
+			if string(msgs[0].Body) == poison {
+				attempts <- msgs[0].Attempt
+				panic(poison)
+			}
+			return h.Handle(ctx, msgs)
+		}))))
+	got.wait(t)
+	require.Equal(t, 1, next(t, attempts))
+	for _, want := range []int{2, 3} {
+		_, err := b.AdvanceToNext(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, next(t, attempts))
+	}
+	require.Eventually(t, func() bool { return len(b.DeadLetters("G")) == 1 }, patience, time.Millisecond)
+	require.NoError(t, c.stop())
+	require.Equal(t, poison, string(b.DeadLetters("G")[0].Body))
+	require.Zero(t, b.Lag("G", "T"), "the offset has passed it")
+	require.Equal(t, 3, logs.with("stack"), "one stack for each panic")
+	for body, times := range got.bodies() {
+		require.Equal(t, 1, times, body)
+	}
+	require.Empty(t, attempts)
 }
 
 // A handler that ends its goroutine has failed like one that panics.
@@ -237,8 +276,8 @@ func TestC33_StoredOffsetAndFailureToAsk(t *testing.T) {
 	})
 }
 
-// slowTwenty starts a consumer with 20 handlers that take d, all busy, and more
-// messages cached.
+// slowTwenty starts a consumer with 20 handlers that take d, all busy, and a cache
+// that is full.
 func slowTwenty(t *testing.T, b *fake, d time.Duration) (*running, *received, *atomic.Int32) {
 	b.topic("T", 4)
 	for i := range 200 {
@@ -258,11 +297,12 @@ func slowTwenty(t *testing.T, b *fake, d time.Duration) (*running, *received, *a
 				}
 				return context.Cause(ctx)
 			}
-		}))))
+		}), consumer.Cache(40, 1<<20))))
 	synctest.Wait()
 	inFlight := 0
 	for _, q := range c.Health().Queues {
 		inFlight += q.InFlight
+		require.Equal(t, "cache full", q.State)
 	}
 	require.Equal(t, 20, inFlight)
 	return c, &got, &cancelled

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -92,6 +91,7 @@ func (c *churner) crash(b *fake) {
 // is lost, what comes twice is what one that died had done and not yet committed,
 // and nothing is left behind.
 func TestChurnWithCrashes(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	bubble(t, func(t *testing.T, b *fake) { churnWithCrashes(t, b, seed) })
@@ -125,7 +125,7 @@ func churnWithCrashes(t *testing.T, b *fake, seed uint64) {
 	steady := join(0)
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
-	goroutines := runtime.NumGoroutine()
+	count := goroutines(t)
 	members := []*churner{steady}
 	var dead []*churner
 	for i := range changes {
@@ -162,7 +162,7 @@ func churnWithCrashes(t *testing.T, b *fake, seed uint64) {
 	}
 	time.Sleep(30 * time.Second)
 	synctest.Wait()
-	require.InDelta(t, goroutines, runtime.NumGoroutine(), 5)
+	require.InDelta(t, count, goroutines(t), 5)
 	require.Equal(t, queues, assigned(steady.running))
 	require.NoError(t, steady.stop())
 	require.Len(t, l.done, sent, "nothing is lost")
@@ -187,6 +187,7 @@ func churnWithCrashes(t *testing.T, b *fake, seed uint64) {
 func TestC40_Churn(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		t.Run(map[bool]string{false: "push", true: "ordered"}[ordered], func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { churnC40(t, ordered) })
 		})
 	}
@@ -222,7 +223,7 @@ func churnC40(t *testing.T, ordered bool) {
 		}
 	}()
 	steady := join("steady")
-	var goroutines []int
+	var counts []int
 	for i := range 50 {
 		other := join(fmt.Sprint("other", i)) // sorts before the steady one
 		time.Sleep(time.Second)
@@ -233,11 +234,11 @@ func churnC40(t *testing.T, ordered bool) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Equal(t, queues, assigned(steady.running), "round %d", i)
-		goroutines = append(goroutines, runtime.NumGoroutine())
+		counts = append(counts, goroutines(t))
 	}
 	// Pools have fewer goroutines before their first burst, so the first rounds do
 	// not count.
-	require.InDelta(t, slices.Min(goroutines[10:20]), slices.Min(goroutines[40:]), 5, "%v", goroutines)
+	require.InDelta(t, slices.Min(counts[10:20]), slices.Min(counts[40:]), 5, "%v", counts)
 	close(stop)
 	sent := <-flowed
 	time.Sleep(10 * time.Second)

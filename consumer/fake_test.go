@@ -254,13 +254,15 @@ func (f *fake) route(r *remoting.Request) {
 		return
 	}
 	f.mu.Lock()
-	t := f.topics[h.Topic]
+	t, n := f.topics[h.Topic], int32(0)
+	if t != nil {
+		n = int32(len(t.queues))
+	}
 	f.mu.Unlock()
 	if t == nil {
 		r.Reply(wire.RespTopicNotExist, "No topic route info in name server for the topic: "+h.Topic, nil, nil)
 		return
 	}
-	n := int32(len(t.queues))
 	d := wire.RouteData{
 		Queues:  []wire.QueueData{{BrokerName: "b", ReadQueues: n, WriteQueues: n, Perm: wire.PermRead | wire.PermWrite}},
 		Brokers: []wire.BrokerData{{Cluster: "c", BrokerName: "b", Addrs: map[int64]string{0: fakeBroker}}},

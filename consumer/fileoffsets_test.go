@@ -228,6 +228,7 @@ func TestOffsetFileChangedBetweenTwoRuns(t *testing.T) {
 
 // Several groups at a time, and each offset where it belongs.
 func TestOffsetStoresUnderConcurrency(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ctx := context.Background()
 	for name, store := range map[string]consumer.OffsetStore{"memory": consumer.MemoryOffsets(), "file": consumer.FileOffsets(dir)} {

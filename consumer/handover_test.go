@@ -66,6 +66,7 @@ func churn(t *testing.T, b *fake, put func(r *rand.Rand) (sent int)) (sent, twic
 // Members come and go: nothing is lost, and what was done before a queue
 // changed hands is not done again.
 func TestChurn(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, b *fake) {
 		b.topic("T", 8)
 		n := 0
@@ -84,6 +85,7 @@ func TestChurn(t *testing.T) {
 // The same while messages flow without a break: handlers that are at work when
 // their queue is lost have time to end before the next owner begins.
 func TestChurnWhileMessagesFlow(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, b *fake) {
 		b.topic("T", 8)
 		n := 0

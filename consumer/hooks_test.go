@@ -134,6 +134,7 @@ func TestHookConsumeOfBatches(t *testing.T) {
 }
 
 func TestHookConsumeInOrder(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, b *fake) {
 		b.topic("T", 1)
 		for _, body := range []string{"good", "bad", "later", "dead"} {
@@ -246,6 +247,7 @@ func (s *ownStrategy) Allocate(in rebalance.Input) ([]rocketmq.Queue, error) {
 // A strategy of the application's that fails, panics, or gives queues that are
 // not the topic's changes nothing of what is assigned, and is seen.
 func TestFaultyStrategyKeepsTheAssignment(t *testing.T) {
+	t.Parallel()
 	all := func(in rebalance.Input) ([]rocketmq.Queue, error) { return in.Queues, nil }
 	for name, tc := range map[string]struct {
 		f    func(in rebalance.Input) ([]rocketmq.Queue, error)

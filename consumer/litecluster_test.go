@@ -76,7 +76,7 @@ func (y *tally) poll(ctx context.Context, l *consumer.LitePull, name string, hal
 
 func sendBatches(t testing.TB, cl *rocketmq.Client, n int) {
 	t.Helper()
-	p, err := producer.New(cl, producer.WithTimeout(time.Minute, 30*time.Second))
+	p, err := producer.New(cl, patient)
 	require.NoError(t, err)
 	for i := 0; i < n; i += 100 {
 		var batch []*rocketmq.Message
@@ -113,12 +113,12 @@ func TestC51_TwoPollersOneGroup(t *testing.T) {
 			half := make(chan struct{})
 			first, done := join("first", b.Client(t), n+1, nil)
 			second, gone := join("second", dying, 1000, sync.OnceFunc(func() { close(half) }))
-			require.Eventually(t, func() bool { return len(first.Assignment()) == 4 && len(second.Assignment()) == 4 }, 30*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return len(first.Assignment()) == 4 && len(second.Assignment()) == 4 }, patience, time.Millisecond)
 			sendBatches(t, b.Client(t), n)
 			if kill {
 				<-half
 				cab.Cut()
-				require.Eventually(t, func() bool { return len(first.Assignment()) == 8 }, 30*time.Second, time.Millisecond)
+				require.Eventually(t, func() bool { return len(first.Assignment()) == 8 }, patience, time.Millisecond)
 			}
 			select {
 			case <-y.all:

@@ -5,7 +5,6 @@ import (
 	"compress/zlib"
 	"context"
 	"fmt"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,16 +161,17 @@ func TestLitePullCacheLimit(t *testing.T) {
 }
 
 func TestLitePullTakesNoGoroutines(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, b *fake) {
 		b.topic("T", 1000)
 		cl := b.client()
-		before := runtime.NumGoroutine()
+		before := goroutines(t)
 		l := newLite(t, cl, toT())
-		require.Equal(t, before, runtime.NumGoroutine())
+		require.Equal(t, before, goroutines(t))
 		require.NoError(t, l.Ready(context.Background()))
 		synctest.Wait()
 		require.Len(t, l.Assignment(), 1000)
-		require.Less(t, runtime.NumGoroutine()-before, 40)
+		require.Less(t, goroutines(t)-before, 40)
 	})
 }
 

@@ -256,6 +256,7 @@ func TestOrderedBrokerRestart(t *testing.T) {
 // A queue changes hands when its handler has ended, however long that takes, and
 // its offset is committed; until then the next owner waits.
 func TestOrderedHandOver(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		takes   time.Duration // the handler, after the change
 		obeys   bool          // it returns when its context ends

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -209,6 +208,7 @@ func TestOrderedChurn(t *testing.T) {
 		crashes bool
 	}{{"members come and leave", 150, false}, {"members die, too", 50, true}} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			bubble(t, func(t *testing.T, b *fake) { orderedChurn(t, b, seed, tc.changes, tc.crashes) })
@@ -219,9 +219,9 @@ func TestOrderedChurn(t *testing.T) {
 func orderedChurn(t *testing.T, b *fake, seed uint64, changes int, crashes bool) {
 	const queues = 8
 	b.topic("T", queues)
-	between, gap := 1500, 10*time.Millisecond // ms
+	between, gap := 1500, 25*time.Millisecond // ms
 	if crashes {
-		between, gap = 15000, 25*time.Millisecond // a lock runs out after 60 s
+		between, gap = 15000, 60*time.Millisecond // a lock runs out after 60 s
 	}
 	r := rand.New(rand.NewPCG(seed, 1))
 	ref := newReferee(t)
@@ -250,7 +250,7 @@ func orderedChurn(t *testing.T, b *fake, seed uint64, changes int, crashes bool)
 	steady := join(0)
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
-	goroutines := runtime.NumGoroutine()
+	count := goroutines(t)
 	members := []*ordering{steady}
 	var dead []*ordering
 	died := 0
@@ -294,7 +294,7 @@ func orderedChurn(t *testing.T, b *fake, seed uint64, changes int, crashes bool)
 	}
 	time.Sleep(30 * time.Second)
 	synctest.Wait()
-	require.InDelta(t, goroutines, runtime.NumGoroutine(), 5)
+	require.InDelta(t, count, goroutines(t), 5)
 	require.Equal(t, queues, assigned(steady.running))
 	require.NoError(t, steady.stop())
 	total := 0
@@ -305,8 +305,8 @@ func orderedChurn(t *testing.T, b *fake, seed uint64, changes int, crashes bool)
 	}
 	t.Logf("%d messages, %d changes of owners, %d of %d died, %d messages twice", total, ref.changes, died, changes, ref.twice)
 	require.Greater(t, ref.changes, changes)
-	// A member that dies has not committed the last 5 s.
-	require.LessOrEqual(t, ref.twice, died*queues*200)
+	// A member that dies has not committed the last 5 s, and what a slow handler held up.
+	require.LessOrEqual(t, ref.twice, died*int(10*time.Second/gap))
 }
 
 // The same on our own broker, with one queue: the order is that of the whole
@@ -325,7 +325,7 @@ func TestClusterOrderedChurnGlobalOrder(t *testing.T) {
 				return start(t, newOrdered(t, b.Client(t, rocketmq.WithInstanceName(fmt.Sprintf("%04d-%d", r.IntN(10000), i))),
 					w.handler(r.Uint64(), 200*time.Microsecond)))
 			}
-			p, err := producer.New(b.Client(t))
+			p, err := producer.New(b.Client(t), patient)
 			require.NoError(t, err)
 			sent := 0
 			flow := func(n int) {
@@ -347,7 +347,7 @@ func TestClusterOrderedChurnGlobalOrder(t *testing.T) {
 				members = slices.Delete(members, k, k+1)
 			}
 			flow(50)
-			require.Eventually(t, func() bool { ref.mu.Lock(); defer ref.mu.Unlock(); return ref.done-ref.twice == sent }, 30*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { ref.mu.Lock(); defer ref.mu.Unlock(); return ref.done-ref.twice == sent }, patience, time.Millisecond)
 			for _, m := range members {
 				require.NoError(t, m.stop())
 			}
@@ -363,7 +363,7 @@ func TestClusterOrderedChurnGlobalOrder(t *testing.T) {
 func TestClusterOrderedKeys(t *testing.T) {
 	t.Parallel()
 	b := testbroker.New(t, testbroker.Brokers(2), testbroker.Topic("T", 4))
-	p, err := producer.New(b.Client(t))
+	p, err := producer.New(b.Client(t), patient)
 	require.NoError(t, err)
 	const keys, each = 20, 30
 	for i := range each {

@@ -36,7 +36,7 @@ type resetRig struct {
 
 func newResetRig(t *testing.T, ordered bool) *resetRig {
 	b := testbroker.New(t, testbroker.Topic("T", 2), testbroker.ManualClock(clusterStart))
-	p, err := producer.New(b.Client(t))
+	p, err := producer.New(b.Client(t), patient)
 	require.NoError(t, err)
 	return &resetRig{
 		t: t, b: b, admin: admin.New(b.Client(t)), ordered: ordered, p: p,
@@ -185,7 +185,7 @@ func TestC44_ResetOnOurBroker(t *testing.T) {
 				<-r.at // each queue has begun, at least in order
 			}
 			r.reset(rocketmq.AtOffset(300), 300)
-			require.Eventually(t, func() bool { return health(t, c, 0).Committed >= 300 && health(t, c, 1).Committed >= 300 }, 15*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return health(t, c, 0).Committed >= 300 && health(t, c, 1).Committed >= 300 }, patience, time.Millisecond)
 			r.stored(300)
 			release()
 			r.expect(400, func(off int64) int {
@@ -237,7 +237,7 @@ func TestC44_SkipTheBacklog(t *testing.T) {
 			}
 		}
 		return cached == 100
-	}, 15*time.Second, time.Millisecond)
+	}, patience, time.Millisecond)
 	r.reset(rocketmq.StrictLatest(), 50)
 	require.Eventually(t, func() bool {
 		for _, q := range c.Health().Queues {
@@ -246,7 +246,7 @@ func TestC44_SkipTheBacklog(t *testing.T) {
 			}
 		}
 		return true
-	}, 15*time.Second, time.Millisecond)
+	}, patience, time.Millisecond)
 	release()
 	r.send(1)
 	r.expect(51, func(off int64) int { return int(off / 50) })

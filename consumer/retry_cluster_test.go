@@ -89,7 +89,7 @@ func TestC45_OneMessagesWayToTheDeadLetters(t *testing.T) {
 		require.Equal(t, first.Body, m.Body)
 		require.Equal(t, first.Keys, m.Keys)
 	}
-	require.Eventually(t, func() bool { return len(b.DeadLetters("G")) == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.DeadLetters("G")) == 1 }, patience, time.Millisecond)
 	require.Zero(t, b.Delayed(), "nothing waits any more")
 	dead := b.DeadLetters("G")[0]
 	require.Equal(t, "0", dead.Properties.Get("DELAY"))
@@ -158,7 +158,7 @@ func TestClusterFailedMessageOfADeadBroker(t *testing.T) {
 	require.NotEqual(t, first.m.Queue.Broker, second.m.Queue.Broker)
 	require.Equal(t, first.m.OffsetID, second.m.Properties.Get("ORIGIN_MESSAGE_ID"))
 	b.Restart(first.m.Queue.Broker, 0)
-	require.Eventually(t, func() bool { return b.Lag("G", "T") == 0 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.Lag("G", "T") == 0 }, patience, time.Millisecond)
 	require.NoError(t, c.stop())
 }
 
@@ -196,7 +196,7 @@ func TestClusterOrderedLockOfADeadMember(t *testing.T) {
 		done <- m.Offset
 		return nil
 	})))
-	require.Eventually(t, func() bool { return len(c.Health().Queues) > 0 && health(t, c, 0).State == "waiting for lock" }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(c.Health().Queues) > 0 && health(t, c, 0).State == "waiting for lock" }, patience, time.Millisecond)
 	b.Advance(61 * time.Second)
 	for next(t, done) < 9 {
 	}
@@ -218,7 +218,7 @@ func TestRetryAfterOnOurBroker(t *testing.T) {
 		10*time.Minute + 1: 20 * time.Minute, 90 * time.Minute: 2 * time.Hour, 10 * time.Hour: 2 * time.Hour,
 	}
 	b := testbroker.New(t, testbroker.Topic("T", 1), testbroker.ManualClock(time.Time{}))
-	p, err := producer.New(b.Client(t))
+	p, err := producer.New(b.Client(t), patient)
 	require.NoError(t, err)
 	for asked := range waits {
 		_, err := p.Send(t.Context(), &rocketmq.Message{Topic: "T", Body: []byte(asked.String())})
@@ -234,7 +234,7 @@ func TestRetryAfterOnOurBroker(t *testing.T) {
 		again <- m
 		return nil
 	})))
-	require.Eventually(t, func() bool { return b.Delayed() == len(waits) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Delayed() == len(waits) }, patience, time.Millisecond)
 	failed := b.Now()
 	b.Advance(3 * time.Hour)
 	for range waits {

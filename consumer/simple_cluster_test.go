@@ -25,6 +25,7 @@ import (
 // end, or is a dead letter after three attempts; attempts are counted; and what was
 // acknowledged or is invisible does not come.
 func TestSimpleChurn(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := testbroker.New(t, testbroker.Virtual(), testbroker.Brokers(2), testbroker.Topic("T", 2))
 		p, err := producer.New(b.Client(t))

@@ -285,6 +285,7 @@ func TestSimpleWaits(t *testing.T) {
 // Brokers that answer wrongly, or tell of messages that are not to be had, are not
 // asked in a tight loop.
 func TestSimpleDoesNotSpin(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		has  bool
 		rest int64

@@ -41,6 +41,7 @@ func bothKinds(t *testing.T, f func(t *testing.T, b *fake, join func(opts ...con
 }
 
 func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
 	bothKinds(t, func(t *testing.T, b *fake, join func(opts ...consumer.Option) role) {
 		b.topic("T", 2)
 		b.topic("U", 1)
@@ -159,6 +160,7 @@ type counted struct {
 func (c *counted) add(n int) { c.by[int(time.Since(c.began).Seconds())].Add(int32(n)) }
 
 func TestRate(t *testing.T) {
+	t.Parallel()
 	bothKinds(t, func(t *testing.T, b *fake, join func(opts ...consumer.Option) role) {
 		b.topic("T", 4)
 		for q := range 4 {
@@ -204,6 +206,7 @@ func TestRate(t *testing.T) {
 
 // A rate of less than one a second, and a member that closes while it waits.
 func TestSlowRate(t *testing.T) {
+	t.Parallel()
 	bothKinds(t, func(t *testing.T, b *fake, join func(opts ...consumer.Option) role) {
 		b.topic("T", 1)
 		putMany(b, 0, 0, 100)
@@ -220,6 +223,7 @@ func TestSlowRate(t *testing.T) {
 }
 
 func TestTuneConcurrency(t *testing.T) {
+	t.Parallel()
 	bothKinds(t, func(t *testing.T, b *fake, join func(opts ...consumer.Option) role) {
 		b.topic("T", 64)
 		for q := range 64 {
@@ -246,6 +250,7 @@ func TestTuneConcurrency(t *testing.T) {
 }
 
 func TestTuneBatchCacheAndSpan(t *testing.T) {
+	t.Parallel()
 	bubble(t, func(t *testing.T, b *fake) {
 		b.topic("T", 1)
 		putMany(b, 0, 0, 9000)
@@ -281,6 +286,7 @@ func TestTuneBatchCacheAndSpan(t *testing.T) {
 }
 
 func TestTuneCacheLimits(t *testing.T) {
+	t.Parallel()
 	bothKinds(t, func(t *testing.T, b *fake, join func(opts ...consumer.Option) role) {
 		b.topic("T", 1)
 		putMany(b, 0, 0, 3000)
@@ -328,6 +334,7 @@ func TestTuneRefusesNonsense(t *testing.T) {
 // Pause, Resume and Tune from all sides while messages flow and fail: nothing is
 // lost, and all is quiet in the end.
 func TestTuneWhileMessagesFlow(t *testing.T) {
+	t.Parallel()
 	bothKinds(t, func(t *testing.T, b *fake, join func(opts ...consumer.Option) role) {
 		b.topic("T", 4)
 		var done atomic.Int32

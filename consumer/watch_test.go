@@ -50,6 +50,7 @@ func (a *alarm) once(t *testing.T, d time.Duration) consumer.Stuck {
 }
 
 func TestStuckHandler(t *testing.T) {
+	t.Parallel()
 	bothKinds(t, func(t *testing.T, b *fake, join func(opts ...consumer.Option) role) {
 		b.topic("T", 2)
 		putMany(b, 0, 0, 100)
