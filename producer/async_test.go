@@ -203,7 +203,7 @@ func TestC16_ExactlyOneCallback(t *testing.T) {
 	})
 	t.Run("close during flight", func(t *testing.T) {
 		t.Parallel()
-		_, p := setup(t)
+		_, p := setup(t, producer.WithTimeout(time.Minute, time.Minute))
 		o := newOutcomes()
 		var wg sync.WaitGroup
 		for g := range 4 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -118,7 +119,7 @@ func TestBatchPartlyFails(t *testing.T) {
 	c := newCluster(t)
 	c.topic("orders", 2, "b1=b1:0")
 	b := c.broker("b1:0")
-	p := c.producer(producer.WithRetries(0))
+	p := c.producer(producer.WithRetries(0), producer.WithTimeout(time.Minute, time.Minute))
 	b.answerBatches(wire.RespSuccess)
 	large := func(i int, m *rocketmq.Message) { m.Body = make([]byte, 3<<20) }
 	_, err := p.SendBatch(t.Context(), batch(1)) // the route is there
