@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -147,14 +148,12 @@ func TestC09_AutoCreateSwitchedOff(t *testing.T) {
 }
 
 // TestC03_FirstNameServerIsABlackHole: it takes connections and never answers.
-func TestC03_FirstNameServerIsABlackHole(t *testing.T) {
-	c := testbroker.New(t, testbroker.Topic("T", 1), testbroker.Topic("U", 1))
-	hole, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer hole.Close()
-	cl, err := rocketmq.NewClient(rocketmq.WithNameServers(hole.Addr().String(), c.NameServers()[0]))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, cl.Close(t.Context())) }()
+func TestC03_FirstNameServerIsABlackHole(t *testing.T) { synctest.Test(t, firstNameServerIsABlackHole) }
+
+func firstNameServerIsABlackHole(t *testing.T) {
+	c := testbroker.New(t, testbroker.Virtual(), testbroker.NameServers(2), testbroker.Topic("T", 1), testbroker.Topic("U", 1))
+	c.Freeze("namesrv-0")
+	cl := c.Client(t)
 	p, err := producer.New(cl, producer.WithTimeout(10*time.Second, 2*time.Second))
 	require.NoError(t, err)
 	began := time.Now()
@@ -163,6 +162,8 @@ func TestC03_FirstNameServerIsABlackHole(t *testing.T) {
 	began = time.Now()
 	send(t, p, "U", "m", 1)
 	require.Less(t, time.Since(began), time.Second, "the healthy one is asked first from now on")
+	require.NoError(t, p.Close(t.Context()))
+	c.Thaw("namesrv-0")
 }
 
 // TestC12_BadFrameLength: garbage on any port of the cluster ends the

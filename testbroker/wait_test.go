@@ -16,8 +16,10 @@ import (
 )
 
 // Offsets are there at once, not when consumers would commit them.
-func TestWaitConsumed(t *testing.T) {
-	c := testbroker.New(t, testbroker.Topic("T", 4), testbroker.Brokers(2))
+func TestWaitConsumed(t *testing.T) { synctest.Test(t, waitConsumed) }
+
+func waitConsumed(t *testing.T) {
+	c := testbroker.New(t, testbroker.Virtual(), testbroker.Topic("T", 4), testbroker.Brokers(2))
 	got := newBodies()
 	stop := consume(t, c.Client(t), "G", "T", got)
 	p := newProducer(t, c)
@@ -94,8 +96,10 @@ func TestWaitIdle(t *testing.T) {
 }
 
 // Ordered consumers say how far they are in the same way.
-func TestWaitConsumedInOrder(t *testing.T) {
-	c := testbroker.New(t, testbroker.Topic("T", 2), testbroker.Strict())
+func TestWaitConsumedInOrder(t *testing.T) { synctest.Test(t, waitConsumedInOrder) }
+
+func waitConsumedInOrder(t *testing.T) {
+	c := testbroker.New(t, testbroker.Virtual(), testbroker.Topic("T", 2), testbroker.Strict())
 	con, err := consumer.NewOrdered(c.Client(t), "G", consumer.StartFrom(rocketmq.Earliest()),
 		consumer.Subscribe("T", selector.All, consumer.Each(func(context.Context, *rocketmq.MessageView) error { return nil })))
 	require.NoError(t, err)

@@ -101,7 +101,7 @@ func TestDelayedMessageComesWhenDue(t *testing.T) {
 	require.Eventually(t, func() bool { // the index follows the log
 		f := p.call(wire.ReqQueryMessage, h, nil)
 		return f.Code == wire.RespSuccess && len(bodies(t, f)) == 1
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	_, ok = b.NextDelayed()
 	require.False(t, ok)
 }
@@ -495,7 +495,7 @@ func TestDelayWithTheMachinesClock(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Eventually(t, func() bool { return b.Store().MaxOffset("T", 0) == 3*n }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Store().MaxOffset("T", 0) == 3*n }, 30*time.Second, time.Millisecond)
 	next := map[string]int{}
 	due := map[string]int64{}
 	for level := range int32(3) {

@@ -108,7 +108,7 @@ func replay(t *testing.T, b *Broker, c *clock.Manual, nc net.Conn, x *exchange) 
 		default:
 			return false
 		}
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	require.NotNil(t, f, "connection closed")
 
 	require.Equal(t, x.Code, f.Code, "%s", f.Remark)

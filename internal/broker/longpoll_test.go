@@ -18,7 +18,7 @@ import (
 // held waits until the broker holds n pulls.
 func held(tb testing.TB, b *Broker, n int) {
 	tb.Helper()
-	require.Eventually(tb, func() bool { return b.Held() == n }, 10*time.Second, time.Millisecond)
+	require.Eventually(tb, func() bool { return b.Held() == n }, 30*time.Second, time.Millisecond)
 }
 
 func pollFixture(t *testing.T, opts ...func(*Config)) (*Broker, *peer, *clock.Manual) {

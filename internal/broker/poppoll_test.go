@@ -41,7 +41,7 @@ func (x *jsonAnswer) AppendFrame(dst []byte, opaque int32) []byte {
 // parked waits until so many requests wait.
 func parked(tb testing.TB, b *Broker, n int) {
 	tb.Helper()
-	require.Eventually(tb, func() bool { return b.Held() == n }, 10*time.Second, time.Millisecond)
+	require.Eventually(tb, func() bool { return b.Held() == n }, 30*time.Second, time.Millisecond)
 }
 
 func awaited(tb testing.TB, ch <-chan *wire.Frame) *wire.Frame {

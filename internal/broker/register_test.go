@@ -101,7 +101,7 @@ func TestC09_RegistersAgainAfterANameServerRestart(t *testing.T) {
 func waiting(tb testing.TB, c *clock.Manual) func() {
 	n := c.Pending()
 	return func() {
-		require.Eventually(tb, func() bool { return c.Pending() == n }, 10*time.Second, time.Millisecond)
+		require.Eventually(tb, func() bool { return c.Pending() == n }, 30*time.Second, time.Millisecond)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestOrderTopicsComeFromTheNameServer(t *testing.T) {
 	b := startBroker(t, withClock(c), withNameServers(ns.addr))
 	require.NoError(t, b.CreateTopic(t.Context(), "T", 4))
 	require.NoError(t, b.CreateTopic(t.Context(), "U", 4))
-	require.Eventually(t, func() bool { cfg, _ := b.Topic("T"); return cfg.Order }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { cfg, _ := b.Topic("T"); return cfg.Order }, 30*time.Second, time.Millisecond)
 	cfg, _ := b.Topic("U")
 	require.False(t, cfg.Order)
 }

@@ -53,7 +53,7 @@ func TestSyncFlushAnswers(t *testing.T) {
 
 	before := b.Store().Stats().MaxPhy
 	late := send("WAIT", "true")
-	require.Eventually(t, func() bool { return b.Store().Stats().MaxPhy > before }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Store().Stats().MaxPhy > before }, 30*time.Second, time.Millisecond)
 	c.Advance(5 * time.Second)
 	f = <-late
 	require.Equal(t, wire.RespFlushDiskTimeout, f.Code)

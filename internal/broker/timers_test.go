@@ -51,7 +51,7 @@ func TestTimerMessageComesWhenDue(t *testing.T) {
 	pass(t, b, c, due.Sub(testStart)-time.Millisecond)
 	require.Empty(t, records(t, b, "T", 2), "a millisecond early")
 	held := p.async(wire.ReqPullMessage, holding(pullHeaderOf("CG", "T", 2, 0)))
-	require.Eventually(t, func() bool { return b.Held() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Held() == 1 }, 30*time.Second, time.Millisecond)
 	pass(t, b, c, time.Millisecond)
 	require.Equal(t, []string{"later"}, bodies(t, <-held), "a held pull is woken")
 

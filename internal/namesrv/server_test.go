@@ -25,7 +25,7 @@ func asTimeout(err error, ne *net.Error) bool { return errors.As(err, ne) && (*n
 func routeGone(t *testing.T, c *raw, topic string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return c.routeCode(topic) == wire.RespTopicNotExist },
-		5*time.Second, time.Millisecond)
+		30*time.Second, time.Millisecond)
 }
 
 func TestSilentBrokerExpiresAndIsDisconnected(t *testing.T) {

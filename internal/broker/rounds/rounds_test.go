@@ -38,7 +38,7 @@ func TestWorkThatEndsReleasesItsWaiters(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return len(w.waiters) == 1
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	w.Close()
 	require.NoError(t, <-done)
 	require.NoError(t, w.Wait(context.Background(), w.Ask()))

@@ -38,7 +38,7 @@ func TestRunner(t *testing.T) {
 	n := rounds.Load()
 	require.Zero(t, last.Load(), "it sleeps")
 	c.Advance(time.Millisecond)
-	require.Eventually(t, func() bool { return rounds.Load() > n && last.Load() == 5000 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return rounds.Load() > n && last.Load() == 5000 }, 30*time.Second, time.Millisecond)
 
 	_, _, changed = r.Due()
 	r.Stop()

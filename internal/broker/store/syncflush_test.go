@@ -247,7 +247,7 @@ func TestAsyncFlushFailure(t *testing.T) {
 	require.Eventually(t, func() bool {
 		res, _ := r.Put(message("T", 0, ""), nil)
 		return errors.Is(res.Err, bad) && res.Status == store.ServiceNotAvailable
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	d.failing(nil)
 	require.ErrorIs(t, r.Close(), bad)
 	require.Len(t, d.entered, 1, "no second flush")
@@ -300,7 +300,7 @@ func TestSyncFlushCloseAnswersEveryone(t *testing.T) {
 			require.Eventually(t, func() bool {
 				res, _ := r.Put(message("T", 0, "late"), nil)
 				return res.Status == store.ServiceNotAvailable
-			}, 10*time.Second, time.Millisecond)
+			}, 30*time.Second, time.Millisecond)
 			release()
 			require.NoError(t, <-done)
 			require.Equal(t, store.PutOK, (<-first.res).Status)
@@ -422,7 +422,7 @@ func TestSyncFlushBoundsWhatWaits(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r.clock.Advance(time.Second)
 		return put().Err == nil
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	r.settle()
 	require.Equal(t, int64(7), r.MaxOffset("T", 0))
 }

@@ -167,7 +167,7 @@ func (r *rig) flush() {
 	require.Eventually(r.t, func() bool {
 		r.clock.Advance(100 * time.Millisecond)
 		return r.store.FlushedTo() >= end
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	r.s.Tick()
 	r.settle()
 }
