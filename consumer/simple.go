@@ -130,7 +130,7 @@ func (s *Simple) AckAll(ctx context.Context, msgs ...*Received) error {
 func (s *Simple) Close(ctx context.Context) error { return bridge.PublicError(s.c.Close(ctx)) }
 
 // Received is a message that was received. It is invisible to others until its
-// deadline; Attempt says the how manieth delivery it is, as the broker counts. The
+// deadline; Attempt says which delivery it is, as the broker counts. The
 // message must not be changed. Methods are safe for concurrent use: calls for one
 // message take turns.
 type Received struct {

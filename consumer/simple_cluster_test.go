@@ -30,7 +30,7 @@ func TestSimpleChurn(t *testing.T) {
 		b := testbroker.New(t, testbroker.Virtual(), testbroker.Brokers(2), testbroker.Topic("T", 2))
 		p, err := producer.New(b.Client(t))
 		require.NoError(t, err)
-		const messages, hopeless = 400, 8 // every so manieth
+		const messages, hopeless = 400, 8 // one in so many
 		for i := range messages {
 			_, err := p.Send(t.Context(), &rocketmq.Message{Topic: "T", Body: fmt.Append(nil, i)})
 			require.NoError(t, err)
