@@ -132,7 +132,7 @@ func TestC29_PanickingHandlerKeptHere(t *testing.T) {
 // after the last attempt it is among the dead letters. All others are handled once.
 func TestC29_PoisonEndsAmongTheDeadLetters(t *testing.T) {
 	t.Parallel()
-	const n, poison = 5_000, "777"
+	const n, poison = 10_000, "777"
 	b := testbroker.New(t, testbroker.Topic("T", 4), testbroker.ManualClock(clusterStart))
 	logs := &logRecords{}
 	attempts := make(chan int, 8)
