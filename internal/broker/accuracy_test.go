@@ -75,7 +75,7 @@ func TestC47_AccuracyAndBorders(t *testing.T) {
 
 // lateness is by how much messages came too late, in ms, sorted, and fails the
 // test for one that is early.
-func lateness(t *testing.T, b *Broker, queue int32) []int64 {
+func lateness(t testing.TB, b *Broker, queue int32) []int64 {
 	t.Helper()
 	var late []int64
 	for _, m := range records(t, b, "T", queue) {
@@ -91,9 +91,28 @@ func lateness(t *testing.T, b *Broker, queue int32) []int64 {
 // TestC47_AccuracyByTheMachinesClock: 1,000 timers that are due in one second,
 // and 1,000 messages of level 1, with a disk and the clock that brokers have.
 // In a bubble that does not wait for a machine that is busy with other things.
-func TestC47_AccuracyByTheMachinesClock(t *testing.T) { synctest.Test(t, accuracyByTheClock) }
+// [BenchmarkAccuracy] does wait for it.
+func TestC47_AccuracyByTheMachinesClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, late := range accuracyByTheClock(t) {
+			require.Less(t, late[len(late)*99/100], int64(200), name)
+		}
+	})
+}
 
-func accuracyByTheClock(t *testing.T) {
+// BenchmarkAccuracy says how late messages are by a real clock, in milliseconds.
+func BenchmarkAccuracy(b *testing.B) {
+	for b.Loop() {
+		for name, late := range accuracyByTheClock(b) {
+			b.ReportMetric(float64(late[len(late)/2]), name+"-p50-ms")
+			b.ReportMetric(float64(late[len(late)*99/100]), name+"-p99-ms")
+		}
+	}
+}
+
+// accuracyByTheClock is by how many milliseconds messages were late, sorted.
+func accuracyByTheClock(t testing.TB) map[string][]int64 {
+	t.Helper()
 	var net vnet.Network
 	l, err := net.Listen("10.0.0.1:10911")
 	require.NoError(t, err)
@@ -138,11 +157,7 @@ func accuracyByTheClock(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return b.Store().MaxOffset("T", 0) == n && b.Store().MaxOffset("T", 1) == n
 	}, 30*time.Second, time.Millisecond)
-	for queue, name := range []string{"timers", "level 1"} {
-		late := lateness(t, b, int32(queue))
-		t.Logf("%s: late by %d ms (median), %d ms (99 %%), %d ms (most)", name, late[n/2], late[n*99/100], late[n-1])
-		require.Less(t, late[n*99/100], int64(200), name)
-	}
+	return map[string][]int64{"timers": lateness(t, b, 0), "levels": lateness(t, b, 1)}
 }
 
 // TestPendingMessagesCostLittle parks 100,000 messages, half of them by level,

@@ -35,7 +35,7 @@ func pass(t *testing.T, b *Broker, c *clock.Manual, d time.Duration) {
 }
 
 // records are the records of a queue; they own their bytes.
-func records(t *testing.T, b *Broker, topic string, queue int32) []wire.Record {
+func records(t testing.TB, b *Broker, topic string, queue int32) []wire.Record {
 	t.Helper()
 	require.NoError(t, b.Store().WaitDispatched(t.Context()))
 	var out []wire.Record
