@@ -131,10 +131,15 @@ func (f *faults) judge(c *tapConn, way int, frame []byte) []byte {
 
 // apply does what the rule says.
 func (h *Handle) apply(c *tapConn, way int, frame []byte, d *wire.Frame, call *Call) []byte {
-	defer h.hit()
-	if h.observe != nil {
+	switch {
+	case h.observe != nil:
 		h.observe(call)
+		h.hit()
 		return frame
+	case h.parks:
+		defer h.hit() // who has waited for it may release it
+	default:
+		h.hit() // before the client notices, who may look for it
 	}
 	return h.do(h, c, way, frame, d)
 }

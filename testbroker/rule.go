@@ -151,7 +151,7 @@ func (r *Rule) Corrupt(f func(frame []byte) []byte) *Handle {
 // Hold parks requests, or their answers, until [Handle.Release]. Others on the
 // same connection pass.
 func (r *Rule) Hold() *Handle {
-	return r.add("Hold", func(h *Handle, c *tapConn, way int, frame []byte, _ *wire.Frame) []byte {
+	h := r.handle("Hold", func(h *Handle, c *tapConn, way int, frame []byte, _ *wire.Frame) []byte {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.released {
@@ -160,6 +160,9 @@ func (r *Rule) Hold() *Handle {
 		h.held = append(h.held, func() { c.inject(way, frame) })
 		return nil
 	})
+	h.parks = true
+	r.c.faults.add(h)
+	return h
 }
 
 // Observe calls f for each request, which goes its way, also to further rules.
@@ -193,6 +196,7 @@ type Handle struct {
 	text    string
 	do      act         // nil: observes
 	observe func(*Call) // nil: acts
+	parks   bool        // requests stay with the handle
 	f       *faults
 
 	mu       sync.Mutex // guards all below
