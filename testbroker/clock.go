@@ -145,10 +145,9 @@ func (c *Cluster) up() []*broker.Broker {
 // advanceTo moves the clock from one due message to the next. The caller has
 // the turn.
 func (c *Cluster) advanceTo(ctx context.Context, to time.Time) error {
-	patience, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
+	var p patience
 	for {
-		at, ok, err := c.nextMoment(ctx, patience)
+		at, ok, err := c.nextMoment(ctx, &p)
 		if err != nil {
 			return err
 		}
@@ -158,14 +157,14 @@ func (c *Cluster) advanceTo(ctx context.Context, to time.Time) error {
 		c.cfg.clock.Advance(at.Sub(c.Now()))
 	}
 	c.cfg.clock.Advance(to.Sub(c.Now()))
-	_, _, err := c.nextMoment(ctx, patience)
+	_, _, err := c.nextMoment(ctx, &p)
 	return err
 }
 
 // nextMoment has everything delivered, and all checks sent, that are due, and
 // tells when there is more to do.
-func (c *Cluster) nextMoment(ctx, patience context.Context) (next time.Time, ok bool, err error) {
-	check, checks, err := c.nextCheck(ctx, patience)
+func (c *Cluster) nextMoment(ctx context.Context, p *patience) (next time.Time, ok bool, err error) {
+	check, checks, err := c.nextCheck(ctx, p)
 	if err != nil {
 		return next, false, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/gorocketmq/rocketmq/internal/broker"
 )
 
 // CheckTransactions has the brokers that are up ask about all transactions that
@@ -44,18 +46,35 @@ func (c *Cluster) Undecided() int {
 	return n
 }
 
-// answerTime is how long, by the machine's clock, an Advance waits in all for
-// producers to answer checks.
-const answerTime = time.Second
+// answerTime is how long, by the machine's clock, producers have to answer the
+// checks of one moment.
+const answerTime = 2 * time.Second
 
-// nextCheck has all checks sent that are due, waits for the answers until
-// patience ends, and tells when the next check is due.
-func (c *Cluster) nextCheck(ctx, patience context.Context) (next time.Time, ok bool, err error) {
+// patience is that of one Advance with producers. It ends with the first one that
+// does not answer in time, so that they cost no more than that time in all.
+type patience struct{ gone bool }
+
+// await waits until all checks that are out have been answered, and tells
+// whether they have.
+func (p *patience) await(ctx context.Context, b *broker.Broker) bool {
+	limit := answerTime
+	if p.gone {
+		limit = 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	p.gone = b.AwaitAnswers(ctx) != nil || p.gone
+	return !p.gone
+}
+
+// nextCheck has all checks sent that are due, waits for the answers as long as
+// there is patience, and tells when the next check is due.
+func (c *Cluster) nextCheck(ctx context.Context, p *patience) (next time.Time, ok bool, err error) {
 	for _, b := range c.up() {
 		if err := b.SettleChecks(ctx); err != nil {
 			return next, false, fmt.Errorf("%s: %w", b.Name(), err)
 		}
-		if b.AwaitAnswers(patience) == nil {
+		if p.await(ctx, b) {
 			// What was decided is delivered, and asked about no more.
 			if err := b.SettleChecks(ctx); err != nil {
 				return next, false, fmt.Errorf("%s: %w", b.Name(), err)
