@@ -17,10 +17,12 @@ const patience = time.Minute
 
 var bubbleID = regexp.MustCompile(`^goroutine \d+ \[.*(synctest bubble \d+)\]:`)
 
-// goroutines is how many there are in the caller's bubble. Those of tests beside
-// it are not counted, so a test that counts can be parallel.
+// goroutines is how many there are in the caller's bubble when all that goes on
+// has come to rest. Those of tests beside it are not counted, so a test that counts
+// can be parallel.
 func goroutines(t testing.TB) int {
 	t.Helper()
+	synctest.Wait()
 	buf := make([]byte, 1<<20)
 	for {
 		n := runtime.Stack(buf, true)
